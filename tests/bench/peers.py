@@ -276,6 +276,8 @@ def _install(peer: _Peer) -> tuple[str, float]:
     folder, (installer, _, package) = peer.folder, peer.package.partition(" ")
     if package == ".":
         shutil.rmtree(folder, ignore_errors=True)
+    if installer == "npm" and not shutil.which("npm"):
+        raise RuntimeError("cannot be installed: npm is not there; it comes with Node.js")
     if not folder.exists():
         folder.mkdir(parents=True)
         _run_installer(installer, package, folder)
@@ -292,6 +294,9 @@ def _size_mb(folder: Path) -> float:
     return sum(file.stat().st_size for file in files) / 1_000_000
 
 
+_INSTALL_TIMEOUT_S = 600
+
+
 def _run_installer(installer: str, package: str, folder: Path) -> None:
     if installer == "npm":
         steps = [["npm", "install", "--silent", "--prefix", str(folder), package]]
@@ -300,12 +305,17 @@ def _run_installer(installer: str, package: str, folder: Path) -> None:
         install = [pip, "install", "-q", "--disable-pip-version-check", package]
         steps = [[PYTHON, "-m", "venv", str(folder)], install]
     for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(step, capture_output=True, text=True, check=False, timeout=_INSTALL_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            shutil.rmtree(folder)
+            raise RuntimeError(f"cannot be installed: it takes longer than {_INSTALL_TIMEOUT_S} s") from None
         if done.returncode:
             shutil.rmtree(folder)
             needed = re.findall(r"Requires-Python (\S+?);", done.stderr)
             said = [line for line in done.stderr.splitlines() if "ERROR" in line or "ERR!" in line]
-            reason = f"it needs Python {needed[-1]}" if needed else " ".join(said[:1])
+            said += [f"{installer} ended with {done.returncode}"]
+            reason = f"it needs Python {needed[-1]}" if needed else said[0]
             raise RuntimeError(f"cannot be installed: {reason}")
 
 
