@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graph_agent.app.tool_catalog import registry_for
 from graph_agent.app.toolset import default_registry, policy_of, roots_of, sandbox_of
-from graph_agent.config.paths import agent_paths, database_path, memory_file, read_plain_text
+from graph_agent.config.paths import agent_paths, database_path, memory_file, own_command, read_plain_text
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import item_key
 from graph_agent.errors import UsageError
@@ -280,7 +280,9 @@ def _cases(path: Path, root: Path) -> Iterator[tuple[int, _Case]]:
     try:
         lines = read_plain_text(path).split("\n")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{str(path)!r} cannot be read: {error}") from error
+        raise UsageError(
+            f"{str(path)!r} cannot be read: {error}. To see how one call is decided: {own_command()} policy check"
+        ) from error
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:

@@ -65,6 +65,11 @@ class Page:
         return [*self.head, *self.body[:_SHOWN], mark, *self.body[-_SHOWN_LAST:], *self.head], hidden
 
 
+def _server_reason(call: Mapping[str, Any]) -> str:
+    kind, _, name = call["tool_name"].partition("__")
+    return f"runs on the MCP server {name.partition('__')[0]}" if kind == "mcp" and name else ""
+
+
 def approval_page(
     item: OpenQuestion,
     workspace: Path,
@@ -84,7 +89,7 @@ def approval_page(
     name = _name(call, change)
     risk, style = _RISKS.get(call.get("risk", "medium"), _RISKS["medium"])
     change_kind = "" if change is None else "creates a file" if change.note else "changes a file"
-    why = call.get("risk_reason") or change_kind or _KINDS.get(call.get("kind", ""), "")
+    why = call.get("risk_reason") or change_kind or _server_reason(call) or _KINDS.get(call.get("kind", ""), "")
     head = [*_asker(item, width), *_title(name, place, _SEPARATOR.join(filter(None, (risk, why))), style, width)]
     body = []
     if not _is_about_risk(item):

@@ -166,13 +166,13 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
     "another tool": (
         approval(
             "c1",
-            "mcp__x",
+            "mcp__hub__x",
             {"a": {"b": 1}, "t": "x\ny\n", "x\ny": "z"},
             risk="low",
             preview={"kind": "text", "text": "y\nmore"},
         ),
         [
-            "mcp__x                                                                      LOW",
+            "mcp__hub__x                                    LOW · runs on the MCP server hub",
             '  a: {"b": 1}',
             "  t: 2 lines, 4 bytes",
             "  │ x",
