@@ -14,6 +14,7 @@ from pathlib import Path
 
 __all__ = [
     "contains",
+    "end_with_agent",
     "exclude_folders",
     "find_program",
     "first_on_path",
@@ -65,6 +66,12 @@ def find_program(name: str, path: str | None = None, *, outside: Sequence[Path] 
             return None
         _found[key] = program
     return _found[key]
+
+
+def end_with_agent(words: Sequence[str], signal: str) -> list[str]:
+    """The command line by which the kernel sends the signal when the agent is killed, where there is `setpriv`."""
+    setpriv = find_program("setpriv") if sys.platform == "linux" else None
+    return [setpriv, "--pdeathsig", signal, "--", *words] if setpriv else [*words]
 
 
 def program_words(words: Sequence[str]) -> list[str]:

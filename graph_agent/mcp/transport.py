@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ from mcp.types import (
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.oauth import stored_login, token_file
 from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
-from tools.programs import find_program, trusted_path
+from tools.programs import end_with_agent, trusted_path
 from tools.proxies import ProxyUnusable, proxy_for
 from tools.sandbox import Sandbox, SandboxLaunch, SandboxUnavailable
 from tools.sandbox.protected_paths import path_exists
@@ -335,11 +334,7 @@ def _launch(server: McpServer, folder: Path, sandboxed: SandboxLaunch | None) ->
     elif "PATH" not in server.env:
         # What it starts runs outside of the sandbox too.
         environment["PATH"] = trusted_path(environment["PATH"])
-    # By this prefix the kernel ends the server when the agent is killed, where there is such a program.
-    setpriv = find_program("setpriv") if sys.platform == "linux" else None
-    if setpriv:
-        words = [setpriv, "--pdeathsig", "KILL", "--", *words]
-    return Launch(words, environment, folder, sandboxed.descriptors if sandboxed else ())
+    return Launch(end_with_agent(words, "KILL"), environment, folder, sandboxed.descriptors if sandboxed else ())
 
 
 @asynccontextmanager

@@ -65,12 +65,15 @@ def sync(descriptor: int) -> None:
 
 
 @contextmanager
-def exclusive_lock(path: Path) -> Iterator[None]:
-    """Hold the kernel's lock on a file; waits for other processes. The file is never unlinked."""
+def exclusive_lock(path: Path) -> Iterator[int]:
+    """Hold the kernel's lock on a file; waits for other processes. The file is never unlinked.
+
+    A program that inherits the descriptor holds the lock too, until it ends.
+    """
     descriptor = open_private_file(path)
     try:
         flock(descriptor, LOCK_EX)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -23,7 +23,7 @@ from graph_agent.config.trust import TrustFile
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.storage.private_files import exclusive_lock, make_private_folder
 from graph_agent.wording import format_count
-from tools.programs import find_program
+from tools.programs import end_with_agent, find_program
 from tools.shell_ops.changed_files import GIT_OPTIONS, git_environment
 
 __all__ = [
@@ -147,30 +147,51 @@ def require_address(url: str) -> str:
 def check_out(url: str, revision: str, branch: str, folder: Path) -> Path:
     """The worktree of the branch, which is created at a revision of the repository: a branch, a tag or a commit.
 
-    Repository and worktree are in the folder. A worktree that is there already is left as it is.
+    Repository and worktree are in the folder. A worktree that is there already is left as it is; one that is half
+    made, because git or the worker was killed, is made again once what was left of that git has ended.
 
     Raises:
         UsageError: git is missing, the repository cannot be reached, or it has no such revision.
     """
     place = folder / hashlib.sha256(url.encode()).hexdigest()[:16]
-    root, target = place / "repository", place / branch.removeprefix(_PREFIX)
     make_private_folder(place)
-    with exclusive_lock(place / "lock"):
-        if not (root / ".git" / "HEAD").exists():
-            make_private_folder(root)
-            _git_or_refuse(root, "init", "--quiet")
+    place = place.resolve()  # As git names it.
+    root, target = place / "repository", place / branch.removeprefix(_PREFIX)
+    with exclusive_lock(place / "lock") as lock:
+        make_private_folder(root)
+        _remove_left_locks(root / ".git", branch)
+        # Also where there is one: git may have been killed while it made it.
+        _git_or_refuse(root, "init", "--quiet", lock=lock)
         known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
         if known and not _is_half_made(known):
             return target
-        fetched = _run_git(root, *_FETCH, url, *_FETCHED, seconds=_FETCH_S)
+        fetched = _run_git(root, *_FETCH, url, *_FETCHED, seconds=_FETCH_S, lock=lock)
         if fetched.returncode:
             raise UsageError(f"The repository {url} cannot be fetched: {_reason(fetched)}")
         commit = _commit(root, revision)
         if commit is None:
             raise UsageError(f"The repository {url} has no branch, tag or commit {revision!r}.")
-        shutil.rmtree(target, ignore_errors=True)
-        _git_or_refuse(root, "worktree", "add", "--quiet", *_FORCED, "-B", branch, str(target), commit)
+        if target.exists():
+            shutil.rmtree(target)
+        if known:
+            # Git refuses to move a branch that it believes to be checked out.
+            _git_or_refuse(root, "worktree", "remove", *_FORCED, str(target), lock=lock)
+        _git_or_refuse(root, "worktree", "add", "--quiet", "-B", branch, str(target), commit, lock=lock)
     return target
+
+
+def _remove_left_locks(git: Path, branch: str) -> None:
+    """Remove the lock files that a killed git left, which would make the next one fail: of what only workers write.
+
+    In a worktree of the repository, git may work and hold the others.
+    """
+    if (git / "worktrees").exists():
+        fetched = (lock for kind in ("remotes", "tags") for lock in (git / "refs" / kind).rglob("*.lock"))
+        locks = [*fetched, git / "refs" / "heads" / f"{branch}.lock"]
+    else:
+        locks = list(git.rglob("*.lock"))
+    for lock in locks:
+        lock.unlink(missing_ok=True)
 
 
 def _commit(root: Path, revision: str) -> str | None:
@@ -321,8 +342,8 @@ def _own_filters(root: Path) -> list[str]:
     return sorted({key.rpartition(".")[0] for key in keys})
 
 
-def _git_or_refuse(folder: Path, *arguments: str, off: Sequence[str] = ()) -> bytes:
-    done = _run_git(folder, *arguments, off=off)
+def _git_or_refuse(folder: Path, *arguments: str, off: Sequence[str] = (), lock: int | None = None) -> bytes:
+    done = _run_git(folder, *arguments, off=off, lock=lock)
     if done.returncode:
         raise UsageError(f"git {arguments[0]} {arguments[1]} failed: {_reason(done)}")
     return done.stdout
@@ -343,9 +364,12 @@ def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
 
 
 def _run_git(
-    folder: Path, *arguments: str, off: Sequence[str] = (), seconds: int = _GIT_S
+    folder: Path, *arguments: str, off: Sequence[str] = (), seconds: int = _GIT_S, lock: int | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git; the filters in `off` start nothing. Ctrl-C does not reach it: a worktree is not left half made."""
+    """Run git; the filters in `off` start nothing. Ctrl-C does not reach it: a worktree is not left half made.
+
+    It is stopped if the agent is killed. What it started may live longer, and holds the lock until it ends.
+    """
     git = find_program("git")
     if git is None:
         raise UsageError("A worktree needs git, which is not on PATH. Install it.")
@@ -353,9 +377,10 @@ def _run_git(
     variables = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings):
         variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    words = end_with_agent([git, *GIT_OPTIONS, *arguments], "TERM")
     try:
         return subprocess.run(
-            [git, *GIT_OPTIONS, *arguments],
+            words,
             cwd=folder,
             env={**git_environment(), **variables, "GIT_TERMINAL_PROMPT": "0"},
             stdin=subprocess.DEVNULL,
@@ -363,6 +388,7 @@ def _run_git(
             timeout=seconds,
             check=False,
             start_new_session=True,
+            pass_fds=() if lock is None else (lock,),
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git could not be run in {str(folder)!r}: {error}") from error

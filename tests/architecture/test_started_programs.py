@@ -33,7 +33,7 @@ _LOOKED_UP = {
     ("graph_agent/cli/demo/workspace.py", "command"): "this interpreter, or a full path",
     ("graph_agent/cli/prompts/editor.py", "editor_words(command)"): "looked up by `program_words`",
     ("graph_agent/cli/views/memory.py", "editor_words(command)"): "looked up by `program_words`",
-    ("graph_agent/worker/worktrees.py", "git"): "from `find_program`",
+    ("graph_agent/worker/worktrees.py", "words"): "a list that begins with the result of `find_program`",
     ("graph_agent/mcp/transport.py", "launch.words"): "from `find_program`, or the sandbox",
     ("graph_agent/ports/background.py", "command"): "full paths",
     ("tools/shell_ops/bash_parser.py", "program"): "from `find_shfmt`",

@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
+import os
 import signal
 import socket
 import sqlite3
 import subprocess
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -382,6 +384,47 @@ def test_a_checkout_that_cannot_be_written_fails_its_task_and_the_worker_runs_th
         assert _statuses(command) == {"of a repository": "failed", "next": "done"}
         assert "The worktree of the task cannot be made" in shown["error"]
         assert str(folder) in shown["error"]
+
+
+_SLOW_ONCE = """
+echo begin >> "$1/log"; echo $$ > "$1/pid"
+if mkdir "$1/once" 2> /dev/null; then while [ ! -e "$1/go" ]; do sleep 0.05; done; fi
+cat; echo end >> "$1/log"
+"""
+
+
+@pytest.mark.parametrize("is_git_killed", [True, False])
+def test_a_checkout_in_which_the_worker_is_killed_is_repeated_once_git_has_ended(
+    tmp_path: Path, *, is_git_killed: bool
+) -> None:
+    with scripted(tmp_path, [TXT("ok")]) as command:
+        home = tmp_path / "user"
+        home.mkdir()
+        (home / "slow").write_text(_SLOW_ONCE)
+        (home / ".gitconfig").write_text(f'[filter "slow"]\n\tsmudge = sh {home}/slow {home}\n')
+        command.extra_env = {"HOME": str(home)}
+        there = _repository(command)
+        (there / ".gitattributes").write_text("a.txt filter=slow\n")
+        _git(command, "add", ".gitattributes", cwd=there)
+        _git(command, "commit", "-q", "-m", "filter", cwd=there)
+        task = _add(command, "go", "--repo", str(there))
+        worker = command.start("worker", "--once")
+        until(lambda: (home / "pid").exists() and (home / "once").exists() and (home / "pid").read_text() != "")
+        worker.send_signal(signal.SIGSTOP)
+        if is_git_killed:
+            os.killpg(os.getpgid(int((home / "pid").read_text())), signal.SIGKILL)
+        command.kill(worker)
+        second = command.start("worker", "--once")
+        until(lambda: second.pid in [one["pid"] for one in command.json("top", "--once")["workers"]])
+        time.sleep(0.5)  # Until it waits for what is left of git.
+        (home / "go").touch()
+        second.wait(timeout=60)
+        place = Path(command.json("threads", "list")["threads"][0]["workspace"])
+
+        assert _statuses(command) == {"go": "done"}, command.json("tasks", "show", task["task_id"])
+        assert (_branch(place), (place / "a.txt").read_text()) == (task["branch"], "new\n")
+        assert (home / "log").read_text().split() == ["begin", *([] if is_git_killed else ["end"]), "begin", "end"]
+        assert [one.name for one in sorted(place.parent.iterdir()) if one.is_dir()] == [place.name, "repository"]
 
 
 def test_run_submits_a_task_and_works_in_a_worktree(tmp_path: Path) -> None:
