@@ -175,7 +175,7 @@ async def test_a_key_edits_the_line_during_a_turn_as_at_the_prompt_and_stops_not
 ) -> None:
     source: Any = keys
     source.vt100_parser = KeyDecoder(source.vt100_parser.feed_key_callback)
-    for name in ("_ESCAPE_S", "_ALT_S"):
+    for name in ("ESCAPE_S", "ALT_S"):
         monkeypatch.setattr(f"graph_agent.cli.prompts.terminal.{name}", _ESCAPE_S)
     terminal, turn = Terminal(source=keys), _Turn()
 
