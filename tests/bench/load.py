@@ -9,10 +9,8 @@ statements and rows per step. A step is a model request with one call of a comma
 
 import argparse
 import asyncio
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +25,7 @@ import psycopg
 
 from graph_agent.config.paths import database_path
 from graph_agent.worker.tasks import TaskRequest, add_task
+from tests.fakes.openai_server import separate_server
 from tests.fakes.postgres_server import PostgresServer, find_programs, running_server
 from tests.isolation import clean_environment
 from tests.scenarios.command import NO_SANDBOX, Command
@@ -168,15 +167,8 @@ def _model(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     asked = {"calls": [["c1", "bash", {"command": "touch x"}]], "delay_s": options.model_seconds}
     script = [{**asked, "calls": [[f"c{n}", *asked["calls"][0][1:]]]} for n in range(options.calls)]
     end = {"text": "done", "delay_s": options.model_seconds}
-    file = folder / "script.json"
-    file.write_text(json.dumps([*script, end]))
-    command = [sys.executable, "-m", "tests.fakes.openai_server", "--script", str(file), "--by-history"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
+    with separate_server(folder / "script.json", [*script, end]) as address:
+        yield address
 
 
 def main(arguments: list[str]) -> int:

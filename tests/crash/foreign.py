@@ -43,6 +43,7 @@ from tests.fakes.tool_graphs import (
     Kind,
     ask_for,
     charge_tool,
+    empty_journal,
     foreign_graph,
     history_faults,
     questions_of,
@@ -258,7 +259,7 @@ def sweep(
     server: PostgresServer | None = None,
 ) -> dict[Shape, Counter[str]]:
     """Kill about so many processes, spread over the graphs; what was found, by graph."""
-    template = _empty_journal(server) if server else ""
+    template = empty_journal(server) if server else ""
     chance = random.Random(seed)
     root = Path(tempfile.mkdtemp(prefix="foreign-"))
     found: dict[Shape, Counter[str]] = {shape: Counter() for shape in shapes}
@@ -276,15 +277,6 @@ def sweep(
         number += 1
     shutil.rmtree(root)
     return found
-
-
-def _empty_journal(server: PostgresServer) -> str:
-    """The URL of a database with the tables of a journal."""
-    url = server.create_database()
-    journal = Journal(url)
-    journal.rounds("")
-    journal.close()
-    return url
 
 
 def _instant(chance: random.Random) -> int | float:

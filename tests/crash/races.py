@@ -11,7 +11,6 @@ import random
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.crash.forked_commands import Ended, Running, load, start
+from tests.fakes.openai_server import separate_server
 
 __all__ = ["NEVER_SAID", "THREAD", "Race", "Tally", "main", "race", "served"]
 
@@ -70,25 +70,11 @@ class Tally:
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """A strict model in a process of its own: two commands, one more, then it is done; yields its base URL."""
-    script = folder / "script.json"
     commands = {call: {"command": f"echo {call} >> effects; sleep 0.05"} for call in _CALLS}
     first = [["c1", "bash", commands["c1"]], ["c2", "bash", commands["c2"]]]
-    script.write_text(json.dumps([{"calls": first}, {"calls": [["c3", "bash", commands["c3"]]]}, "done"]))
-    command = [
-        sys.executable,
-        "-m",
-        "tests.fakes.openai_server",
-        "--strict",
-        "--by-history",
-        "--script",
-        str(script),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
+    replies = [{"calls": first}, {"calls": [["c3", "bash", commands["c3"]]]}, "done"]
+    with separate_server(folder / "script.json", replies, "--strict") as address:
+        yield address
 
 
 def race(seed: int, folder: Path, base_url: str, tally: Tally) -> None:

@@ -27,10 +27,11 @@ import contextlib
 import json
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -52,6 +53,7 @@ __all__ = [
     "Reply",
     "SeenRequest",
     "reply_from_json",
+    "separate_server",
 ]
 
 
@@ -257,6 +259,23 @@ class _Conversation(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
+
+
+@contextlib.contextmanager
+def separate_server(script: Path, replies: Sequence[Any], *options: str) -> Iterator[str]:
+    """A server in a process of its own that answers by the history of a request; yields its base URL.
+
+    The replies are written to the script file, in the form that `reply_from_json` reads.
+    """
+    script.write_text(json.dumps(replies), encoding="utf-8")
+    command = [sys.executable, "-m", __name__]
+    command += ["--by-history", "--script", str(script), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Interrupt
 
 from graph_agent.durable import DurableToolMiddleware, DurableTools, Journal, ToolPolicy, durable
+from tests.fakes.postgres_server import PostgresServer
 
 __all__ = [
     "KINDS",
@@ -29,6 +30,7 @@ __all__ = [
     "ScriptedChat",
     "ask_for",
     "charge_tool",
+    "empty_journal",
     "foreign_graph",
     "history_faults",
     "open_saver",
@@ -36,9 +38,19 @@ __all__ = [
     "two_routers",
 ]
 
+
 Kind = Literal["tool node", "agent", "sub-graph"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Point = Callable[[str], None]
+
+
+def empty_journal(server: PostgresServer) -> str:
+    """The URL of a new database with the tables of a journal."""
+    url = server.create_database()
+    journal = Journal(url)
+    journal.rounds("")
+    journal.close()
+    return url
 
 
 def ask_for(*calls: tuple[str, Mapping[str, Any], str]) -> AIMessage:

@@ -47,6 +47,7 @@ from tests.fakes.tool_graphs import (
     ScriptedChat,
     ask_for,
     charge_tool,
+    empty_journal,
     foreign_graph,
     history_faults,
     open_saver,
@@ -116,11 +117,7 @@ def place(tmp_path: Path, empty: Path) -> Place:
 
 @pytest.fixture(scope="module")
 def empty_on_server(postgres: PostgresServer) -> str:
-    url = postgres.create_database()
-    journal = Journal(url)
-    journal.rounds("")
-    journal.close()
-    return url
+    return empty_journal(postgres)
 
 
 @pytest.fixture

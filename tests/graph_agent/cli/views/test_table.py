@@ -238,7 +238,7 @@ def test_a_line_is_folded_below_its_last_column_where_that_leaves_room(line: str
     assert wrap_line(line, 11) == lines
 
 
-def test_each_line_of_a_text_is_folded_by_itself(
+def test_the_lines_of_a_text_are_folded_one_by_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
