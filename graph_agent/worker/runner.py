@@ -27,7 +27,7 @@ from graph_agent.storage.sqlite.tasks import Task, TaskTable
 from graph_agent.storage.sqlite.threads import Store, open_store
 from graph_agent.wording import format_count
 from graph_agent.worker.tasks import is_answered, short_id
-from graph_agent.worker.worktrees import check_out, create_worktree
+from graph_agent.worker.worktrees import Waiting, check_out, create_worktree, report_once
 
 if TYPE_CHECKING:
     from graph_agent.inspect import ThreadSummary
@@ -313,7 +313,7 @@ class Worker:
         folder = Path(row.workspace if row is not None else task.workspace)
         if task.branch and (row is None or row.workspace == task.workspace):
             try:
-                folder = await asyncio.to_thread(_make_worktree, task, folder)
+                folder = await asyncio.to_thread(_make_worktree, task, folder, self._while_waiting(task))
             except (OSError, UnicodeError) as error:
                 raise UsageError(f"The worktree of the task cannot be made: {error}") from error
             if task.repository:
@@ -322,6 +322,17 @@ class Worker:
         if folder_at(folder) is None:
             raise AgentError(f"The folder {str(folder)!r} of the task does not exist on this machine.")
         return folder
+
+    def _while_waiting(self, task: Task) -> Waiting:
+        """Reports what a checkout waits for; raises StorageError once the worker is stopped."""
+        report = report_once(lambda reason: self._report(f"{short_id(task.task_id)}  {reason}"))
+
+        def wait(reason: str) -> None:
+            if self._stopping.is_set():
+                raise StorageError("the worker is being stopped")
+            report(reason)
+
+        return wait
 
     async def _record_result(self, task: Task, result: "TurnResult", tasks: TaskTable) -> None:
         """Record how a run of the task ended, or report what it waits for."""
@@ -377,11 +388,13 @@ class Worker:
         self._remove_finished()
 
 
-def _make_worktree(task: Task, folder: Path) -> Path:
+def _make_worktree(task: Task, folder: Path, waiting: Waiting) -> Path:
     """The worktree of the task: of the repository that it names, or else of the one that the folder is in."""
     if task.repository:
-        return check_out(task.repository, task.revision, task.branch, data_dir(os.environ) / "repositories")
-    return create_worktree(folder, task.branch, trust_file(os.environ))
+        return check_out(
+            task.repository, task.revision, task.branch, data_dir(os.environ) / "repositories", waiting
+        )
+    return create_worktree(folder, task.branch, trust_file(os.environ), waiting)
 
 
 def _can_run(thread: "ThreadSummary | None") -> bool:

@@ -7,32 +7,43 @@ Safe in a repository that somebody else wrote: git starts no hook, monitor or tr
 filters that its own configuration names. Those of the user's configuration, such as git-lfs, work.
 """
 
+import errno
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from graph_agent.app.reader import read_database
 from graph_agent.config.paths import folder_at, own_command
 from graph_agent.config.trust import TrustFile
 from graph_agent.errors import NothingYet, UnknownId, UsageError
-from graph_agent.storage.private_files import exclusive_lock, make_private_folder
+from graph_agent.storage.private_files import make_private_folder, open_private_file
 from graph_agent.wording import format_count
 from tools.programs import end_with_agent, find_program
 from tools.shell_ops.changed_files import GIT_OPTIONS, git_environment
 
+if TYPE_CHECKING:
+    from graph_agent.inspect import ThreadSummary
+
 __all__ = [
+    "Waiting",
     "Worktree",
     "branch_for",
     "check_out",
     "create_worktree",
     "list_worktrees",
+    "remove_unused_worktree",
     "remove_worktree",
+    "report_once",
     "require_address",
     "require_repository",
 ]
@@ -40,6 +51,13 @@ __all__ = [
 _PREFIX = "graph-agent/"
 _GIT_S = 120
 _FETCH_S = 1800
+_LOCK_S = 2400
+"""How long a repository is waited for: longer than a fetch takes."""
+_SHORT_S = 0.5
+"""What takes longer is reported."""
+_POLL_S = 0.1
+_END_S = 2.0
+"""How long git gets to remove its own lock files when it is stopped."""
 _TRANSPORTS = ("https", "http", "ssh", "git", "file")
 _FETCH = (
     *(word for name in _TRANSPORTS for word in ("-c", f"protocol.{name}.allow=always")),
@@ -51,9 +69,25 @@ _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?![/:])\S+|[\w.-]+@[\w.-]+:\S+")
 _UNSTORABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and bytes of the command line that are not UTF-8."""
 _MAX_SLUG_CHARS = 24
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP)
 _FORCED = ("--force", "--force")
 """Also what is locked."""
 _FILTER_OFF = {"clean": "", "smudge": "", "process": "", "required": "false"}
+
+
+Waiting = Callable[[str], None]
+"""Called again and again, with the reason, while git or another process takes long; what it raises ends that."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """A repository that this process holds, for the calls of git that change it."""
+
+    lock: int | None
+    """The descriptor of its lock; None where the file system has none."""
+    name: str
+    """Its folder or address."""
+    waiting: Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +100,18 @@ class Worktree:
     """Uncommitted files, including untracked ones."""
     commits: int
     """Commits that are on no other branch."""
+
+
+def report_once(report: Callable[[str], None]) -> Waiting:
+    """Reports each reason once."""
+    reported: set[str] = set()
+
+    def wait(reason: str) -> None:
+        if reason not in reported:
+            reported.add(reason)
+            report(reason)
+
+    return wait
 
 
 def branch_for(text: str) -> str:
@@ -115,8 +161,8 @@ def require_address(url: str) -> str:
     """The address of a repository, in the form in which git gets it.
 
     Raises:
-        UsageError: git would run a program for it, it cannot be kept as text, or it holds a password; the message
-            does not show that.
+        UsageError: git would run a program for it, it cannot be kept as text, or it may hold a password or a token;
+            the message does not show that.
     """
     if found := _UNSTORABLE.search(url):
         raise UsageError(
@@ -126,47 +172,59 @@ def require_address(url: str) -> str:
     scheme, separator, location = url.partition("://")
     if separator and scheme in _TRANSPORTS and not any(map(str.isspace, url)):
         user = location.partition("/")[0].rpartition("@")[0]
-        if ":" in user or (user and scheme in ("http", "https")):
-            raise UsageError(
-                "The URL of the repository holds a user name or a password, which the task would show. Leave them "
-                "out: git on the worker's host gets them from a credential helper or an SSH key."
-            )
+        has_query = scheme != "file" and ("?" in location or "#" in location)
+        if has_query or ":" in user or (user and scheme in ("http", "https")):
+            raise _secret_in_address()
         return url
     if not separator and _SCP_LIKE.fullmatch(url) and not url.startswith("-"):
+        host, _, behind = url.partition(":")
+        if "@" in behind and "@" not in host:  # USER:PASSWORD@HOST/PATH
+            raise _secret_in_address()
         return url
     path = Path(url).expanduser()
-    if not separator and path.is_absolute():
+    if not separator and path.is_absolute() and not url.startswith("//"):
         return str(path)
-    shown = "" if "@" in url else f" {url[:80]!r}"  # It may hold a password.
+    shown = "" if set("@?#") & set(url) else f" {url[:80]!r}"  # It may hold a password.
     raise UsageError(
         f"The repository{shown} must be an address such as https://HOST/PATH, ssh://HOST/PATH or USER@HOST:PATH, "
         "or an absolute path."
     )
 
 
-def check_out(url: str, revision: str, branch: str, folder: Path) -> Path:
+def _secret_in_address() -> UsageError:
+    return UsageError(
+        "The address of the repository holds a user name, a password, or a part after ? or #, which the task would "
+        "show. Leave them out: git on the worker's host gets them from a credential helper or an SSH key."
+    )
+
+
+def check_out(url: str, revision: str, branch: str, folder: Path, waiting: Waiting) -> Path:
     """The worktree of the branch, which is created at a revision of the repository: a branch, a tag or a commit.
 
     Repository and worktree are in the folder. A worktree that is there already is left as it is; one that is half
     made, because git or the worker was killed, is made again once what was left of that git has ended.
 
     Raises:
-        UsageError: git is missing, the repository cannot be reached, or it has no such revision.
+        UsageError: git is missing, the repository cannot be reached, or it has no such revision; or another process
+            holds it for too long.
     """
     place = folder / hashlib.sha256(url.encode()).hexdigest()[:16]
-    make_private_folder(place)
-    place = place.resolve()  # As git names it.
-    root, target = place / "repository", place / branch.removeprefix(_PREFIX)
-    with exclusive_lock(place / "lock") as lock:
+    with _held_folder(place, url, waiting) as hold:
+        place = place.resolve()  # As git names it.
+        root, target = place / "repository", place / branch.removeprefix(_PREFIX)
         make_private_folder(root)
         _remove_left_locks(root / ".git", branch)
         # Also where there is one: git may have been killed while it made it.
-        _git_or_refuse(root, "init", "--quiet", lock=lock)
+        _git_or_refuse(root, "init", "--quiet", hold=hold)
         known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
         if known and not _is_half_made(known):
             return target
-        fetched = _run_git(root, *_FETCH, url, *_FETCHED, seconds=_FETCH_S, lock=lock)
+        fetched = _run_git(root, *_FETCH, url, *_FETCHED, seconds=_FETCH_S, hold=hold)
         if fetched.returncode:
+            if _git(root, "for-each-ref", "--count=1") == "":  # Nothing was ever fetched.
+                shutil.rmtree(root)
+                (place / "lock").unlink()
+                place.rmdir()
             raise UsageError(f"The repository {url} cannot be fetched: {_reason(fetched)}")
         commit = _commit(root, revision)
         if commit is None:
@@ -175,9 +233,80 @@ def check_out(url: str, revision: str, branch: str, folder: Path) -> Path:
             shutil.rmtree(target)
         if known:
             # Git refuses to move a branch that it believes to be checked out.
-            _git_or_refuse(root, "worktree", "remove", *_FORCED, str(target), lock=lock)
-        _git_or_refuse(root, "worktree", "add", "--quiet", "-B", branch, str(target), commit, lock=lock)
+            _git_or_refuse(root, "worktree", "remove", *_FORCED, str(target), hold=hold)
+        _git_or_refuse(root, "worktree", "add", "--quiet", "-B", branch, str(target), commit, hold=hold)
     return target
+
+
+@contextmanager
+def _held_folder(place: Path, url: str, waiting: Waiting) -> Iterator[_Hold]:
+    """Make the folder of a repository and hold it; see `_held`."""
+    while True:
+        make_private_folder(place)
+        try:
+            descriptor = open_private_file(place / "lock")
+        except FileNotFoundError:
+            continue
+        with _held(descriptor, url, waiting) as hold:
+            # A repository that cannot be fetched is removed, and its lock with it.
+            if _is_at(place / "lock", descriptor):
+                yield hold
+                return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the open file is still there under this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def _held_repository(root: Path, waiting: Waiting) -> Iterator[_Hold]:
+    """Hold a repository of the user, in which no file is made for it; see `_held`."""
+    common = root / _text(_git_or_refuse(root, "rev-parse", "--git-common-dir"))
+    with _held(os.open(common, os.O_RDONLY | os.O_CLOEXEC), str(root), waiting) as hold:
+        yield hold
+
+
+@contextmanager
+def _held(descriptor: int, name: str, waiting: Waiting) -> Iterator[_Hold]:
+    """Hold the kernel's lock on what is open here, and close it.
+
+    The processes that git starts hold it too: it is free once the last of them has ended.
+
+    Raises:
+        UsageError: another process holds it for too long.
+    """
+    began = time.monotonic()
+    try:
+        while (is_locked := _try_lock(descriptor)) is False:
+            passed = time.monotonic() - began
+            if passed > _LOCK_S:
+                raise UsageError(
+                    f"Another process has worked on the repository {name} for {passed / 60:.0f} minutes. See with "
+                    "`ps` whether a git there hangs, end it, and try again."
+                )
+            if passed > _SHORT_S:
+                waiting(f"Waiting until another process has ended its work on the repository {name}")
+            time.sleep(_POLL_S)
+        yield _Hold(descriptor if is_locked else None, name, waiting)
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool | None:
+    """Whether it is locked for this process now; None if the file system cannot lock it, as NFS no folder."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        raise
+    return True
 
 
 def _remove_left_locks(git: Path, branch: str) -> None:
@@ -205,27 +334,28 @@ def _commit(root: Path, revision: str) -> str | None:
     return next((commit for commit in found if commit is not None), None)
 
 
-def create_worktree(folder: Path, branch: str, trust: TrustFile | None = None) -> Path:
+def create_worktree(folder: Path, branch: str, trust: TrustFile | None, waiting: Waiting) -> Path:
     """The same folder in the worktree of the branch, which is created if it does not exist.
 
     Raises:
-        UsageError: see `require_repository`; or git refuses.
+        UsageError: see `require_repository`; or git refuses, or another process holds the repository for too long.
         StorageError: the list of what is trusted cannot be read or written.
     """
     root = require_repository(folder)
     name = branch.removeprefix(_PREFIX)
     target = root.parent / f"{root.name}-worktrees" / name
     inside = target / folder.resolve().relative_to(root)
-    known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
-    if known.get("branch") == f"refs/heads/{branch}" and not _is_half_made(known):
-        return inside
-    if _is_half_made(known):
-        # No thread has begun in it.
-        shutil.rmtree(target, ignore_errors=True)
-    exists = _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
-    start = [str(target), branch] if exists else ["-b", branch, str(target), "HEAD"]
-    forced = _FORCED if _is_half_made(known) else ()
-    _git_or_refuse(root, "worktree", "add", "--quiet", *forced, *start)
+    with _held_repository(root, waiting) as hold:
+        known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
+        if known.get("branch") == f"refs/heads/{branch}" and not _is_half_made(known):
+            return inside
+        if _is_half_made(known):
+            # No thread has begun in it.
+            shutil.rmtree(target, ignore_errors=True)
+        exists = _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
+        start = [str(target), branch] if exists else ["-b", branch, str(target), "HEAD"]
+        forced = _FORCED if _is_half_made(known) else ()
+        _git_or_refuse(root, "worktree", "add", "--quiet", *forced, *start, hold=hold)
     answer = trust.answer_for(folder.resolve()) if trust is not None else None
     if trust is not None and answer is not None:
         trust.answer(inside, answer)
@@ -242,32 +372,51 @@ def list_worktrees(folder: Path) -> list[Worktree]:
 
 
 def remove_worktree(
-    folder: Path, name: str, database: Path, trust: TrustFile | None = None
+    folder: Path, name: str, database: Path, trust: TrustFile | None, waiting: Waiting
 ) -> tuple[Worktree, bool]:
     """Remove a worktree, and its branch unless it has commits of its own. Returns whether the branch is gone.
 
     Raises:
         UnknownId: there is none of this name, branch or path, and none or several whose name begins like this.
-        UsageError: it has changes that are not committed, a thread of the database has work to do in it, or git
-            refuses.
+        UsageError: it has changes that are not committed, a thread of the database has work to do in it, git
+            refuses, or another process holds the repository for too long.
     """
     root = _repository_of(folder)
-    one = _find(_parse(root), name)
-    is_half_made = any(_is_half_made(entry) for entry in _entries(root) if entry["worktree"] == str(one.path))
-    if one.changed_files and not is_half_made:
-        raise UsageError(
-            f"{one.path} has {format_count(one.changed_files, 'changed file')}, not committed. Commit or discard "
-            f"them there (`git -C {one.path} status`), then remove the worktree."
-        )
-    if not is_half_made:
-        _refuse_while_in_use(one, database)
-    forced = _FORCED if is_half_made else ()
-    _git_or_refuse(root, "worktree", "remove", *forced, str(one.path), off=_own_filters(root))
+    with _held_repository(root, waiting) as hold:
+        one = _find(_parse(root), name)
+        is_half_made = any(_is_half_made(entry) for entry in _entries(root) if entry["worktree"] == str(one.path))
+        if one.changed_files and not is_half_made:
+            raise UsageError(
+                f"{one.path} has {format_count(one.changed_files, 'changed file')}, not committed. Commit or "
+                f"discard them there (`git -C {one.path} status`), then remove the worktree."
+            )
+        if not is_half_made:
+            _refuse_while_in_use(one, database)
+        forced = _FORCED if is_half_made else ()
+        _git_or_refuse(root, "worktree", "remove", *forced, str(one.path), off=_own_filters(root), hold=hold)
+        is_gone = one.commits == 0 and _git(root, "branch", "--quiet", "-D", one.branch) is not None
     for known in trust.folders() if trust is not None else ():
         if trust is not None and Path(known).is_relative_to(one.path):
             trust.forget_folder(Path(known))
-    is_gone = one.commits == 0 and _git(root, "branch", "--quiet", "-D", one.branch) is not None
     return one, is_gone
+
+
+def remove_unused_worktree(
+    folder: Path, inside: Path, database: Path, trust: TrustFile | None, waiting: Waiting
+) -> Worktree | None:
+    """Remove the worktree that a folder is inside, and its branch, if it is as it was made and has no thread.
+
+    Returns what was removed.
+
+    Raises:
+        AgentError: see `remove_worktree`.
+    """
+    for one in list_worktrees(folder):
+        if inside.is_relative_to(one.path) and not one.commits and not one.changed_files:
+            if _threads_in(one, database):
+                return None
+            return remove_worktree(folder, one.branch, database, trust, waiting)[0]
+    return None
 
 
 def _find(worktrees: Sequence[Worktree], name: str) -> Worktree:
@@ -285,12 +434,7 @@ def _find(worktrees: Sequence[Worktree], name: str) -> Worktree:
 
 def _refuse_while_in_use(one: Worktree, database: Path) -> None:
     """Refuse if a thread that works in the worktree is open or has something left to do."""
-    try:
-        with read_database(database) as reader:
-            threads = [thread for thread in reader.threads() if Path(thread.workspace).is_relative_to(one.path)]
-    except NothingYet:
-        return
-    for thread in threads:
+    for thread in _threads_in(one, database):
         if thread.holder is not None or thread.status != "idle":
             is_answered = thread.answered_calls and not (thread.pending_approvals or thread.interrupted_calls)
             state = "not finished: its answered call waits for the next run" if is_answered else str(thread.status)
@@ -300,6 +444,15 @@ def _refuse_while_in_use(one: Worktree, database: Path) -> None:
                 f"Thread {thread.thread_id} works in {one.path} and is {state}. Finish it "
                 f"(`{own_command()} resume {thread.thread_id}`) or delete it, then remove the worktree."
             )
+
+
+def _threads_in(one: Worktree, database: Path) -> "list[ThreadSummary]":
+    """The threads of the database that work in the worktree."""
+    try:
+        with read_database(database) as reader:
+            return [thread for thread in reader.threads() if Path(thread.workspace).is_relative_to(one.path)]
+    except NothingYet:
+        return []
 
 
 def _entries(root: Path) -> Iterator[Mapping[str, str]]:
@@ -342,8 +495,8 @@ def _own_filters(root: Path) -> list[str]:
     return sorted({key.rpartition(".")[0] for key in keys})
 
 
-def _git_or_refuse(folder: Path, *arguments: str, off: Sequence[str] = (), lock: int | None = None) -> bytes:
-    done = _run_git(folder, *arguments, off=off, lock=lock)
+def _git_or_refuse(folder: Path, *arguments: str, off: Sequence[str] = (), hold: _Hold | None = None) -> bytes:
+    done = _run_git(folder, *arguments, off=off, hold=hold)
     if done.returncode:
         raise UsageError(f"git {arguments[0]} {arguments[1]} failed: {_reason(done)}")
     return done.stdout
@@ -364,7 +517,11 @@ def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
 
 
 def _run_git(
-    folder: Path, *arguments: str, off: Sequence[str] = (), seconds: int = _GIT_S, lock: int | None = None
+    folder: Path,
+    *arguments: str,
+    off: Sequence[str] = (),
+    seconds: int = _GIT_S,
+    hold: _Hold | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run git; the filters in `off` start nothing. Ctrl-C does not reach it: a worktree is not left half made.
 
@@ -379,16 +536,40 @@ def _run_git(
         variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     words = end_with_agent([git, *GIT_OPTIONS, *arguments], "TERM")
     try:
-        return subprocess.run(
+        with subprocess.Popen(
             words,
             cwd=folder,
             env={**git_environment(), **variables, "GIT_TERMINAL_PROMPT": "0"},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
-            pass_fds=() if lock is None else (lock,),
-        )
+            pass_fds=() if hold is None or hold.lock is None else (hold.lock,),
+        ) as process:
+            return _communicate(process, seconds, hold)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git could not be run in {str(folder)!r}: {error}") from error
+
+
+def _communicate(
+    process: "subprocess.Popen[bytes]", seconds: int, hold: _Hold | None
+) -> "subprocess.CompletedProcess[bytes]":
+    """What a process printed once it has ended; if that takes too long or is no longer wanted, it is stopped."""
+    until = time.monotonic() + seconds
+    try:
+        while True:
+            try:
+                printed, errors = process.communicate(timeout=min(_SHORT_S, seconds))
+            except subprocess.TimeoutExpired as expired:
+                if time.monotonic() >= until:
+                    raise subprocess.TimeoutExpired(expired.cmd, seconds) from None
+                if hold is not None:
+                    hold.waiting(f"Waiting for git, which works on the repository {hold.name}")
+            else:
+                return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+            process.kill()

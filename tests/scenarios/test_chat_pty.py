@@ -1,4 +1,5 @@
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -167,3 +168,19 @@ def test_a_long_command_is_opened_to_its_end_before_yes_counts_and_no_key_is_the
     shown = "\n".join(_on_screen(program.output))
     assert (hidden, [number for number in range(500) if f"echo {number} >> log" not in shown]) == (True, [])
     assert (command.workspace / "log").read_text().split() == [str(number) for number in range(500)]
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_the_worktree_of_a_chat_that_was_left_without_a_message_is_removed(
+    open_command: OpenCommand, *, is_used: bool
+) -> None:
+    command = open_command(TXT("fine"))
+    own = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "start"]):
+        subprocess.run([*own, *words], cwd=command.workspace, check=True)
+    chat = command.chat("chat", "--worktree")
+    chat.plays("Working in", "> ", *(["<go", "fine"] if is_used else []), f"^{_CTRL_D}")
+
+    assert (chat.ends(), len(command.json("worktrees", "list")["worktrees"])) == (0, int(is_used))
+    branches = subprocess.run(["git", "branch"], cwd=command.workspace, check=True, capture_output=True, text=True)
+    assert len(branches.stdout.splitlines()) == 1 + is_used

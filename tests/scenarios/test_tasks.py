@@ -484,7 +484,7 @@ def test_top_shows_workers_tasks_and_questions(tmp_path: Path) -> None:
         (("add", "x", "--workspace", "/nowhere"), "is not a folder"),
         (("add", "x", "--worktree"), "needs a git repository"),
         (("add", "x", "--agent", "nobody"), "There is no agent"),
-        (("add", "x", "--repo", "https://me:hidden@host/x"), "holds a user name or a password"),
+        (("add", "x", "--repo", "https://me:hidden@host/x"), "holds a user name, a password"),
         (("add", "x", "--repo", "ext::sh -c true"), "must be an address such as"),
         (("add", "x", "--repo", "shop"), "must be an address such as"),
         (("add", "x", "--repo", "--upload-pack=x:y"), "must be an address such as"),

@@ -49,15 +49,38 @@ _SWITCH_S = 0.001
 """How long a thread that loads modules may keep a key waiting; Python's default is 5 ms."""
 
 
-def open_chat(target: Target | Callable[[], Target], message: str | None, *, db: str | None = None) -> int:
+def open_chat(
+    target: Target | Callable[[], Target],
+    message: str | None,
+    *,
+    db: str | None = None,
+    leave: Callable[[], None] = lambda: None,
+) -> int:
     """Chat until the person leaves; returns the exit code.
 
     Args:
         target: the first thread, or what looks it up while the prompt is shown.
+        leave: called at the end, also after an error.
 
     Raises:
         UsageError: there is no terminal to chat in.
     """
+    try:
+        code, is_loading = _chat_on_terminal(target, message, db)
+    finally:
+        leave()
+    if is_loading:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)  # Everything is stored; threads that still load modules are not waited for.
+    return code
+
+
+def _chat_on_terminal(
+    target: Target | Callable[[], Target], message: str | None, db: str | None
+) -> tuple[int, bool]:
+    """The exit code of a chat, and whether modules are still being loaded."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         if not isinstance(target, Target):
             target()  # Its error comes first.
@@ -76,13 +99,9 @@ def open_chat(target: Target | Callable[[], Target], message: str | None, *, db:
     runner = asyncio.Runner()
     with terminal.held(asks_background=not os.environ.get("NO_COLOR")):
         code = runner.run(_chat(terminal, completer, target, message))
-    if terminal.early is not None:
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)  # Everything is stored; threads that still load modules are not waited for.
-    runner.close()
-    return code
+    if terminal.early is None:
+        runner.close()
+    return code, terminal.early is not None
 
 
 def _print_head(target: Target) -> None:

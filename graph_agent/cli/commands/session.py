@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -152,8 +153,12 @@ def chat(
     find = partial(_resolve, flags, files, workspace=workspace, thread=thread, resume=resumed)
     if not (image or worktree) and (thread, resumed) != (None, None):
         _open_chat(find, message, db)
-    target = _in_worktree(find(), message) if worktree else find()
-    _open_chat(target, attach_files(message, target), db)
+    target = find()
+    given = attach_files(message, target)
+    if not worktree:
+        _open_chat(target, given, db)
+    placed = _in_worktree(target, message)
+    _open_chat(placed, given, db, partial(_remove_unused_worktree, target.workspace, placed.workspace, db))
 
 
 def resume(
@@ -242,20 +247,35 @@ def _in_worktree(target: "Target", prompt: str | None) -> "Target":
         BadParameter: the thread exists already.
         UsageError: there is no repository, or git refuses.
     """
-    from graph_agent.cli.views.table import wrap_message
+    from graph_agent.cli.views.table import print_progress
     from graph_agent.config.sources import load_settings
     from graph_agent.config.trust import trust_file
-    from graph_agent.wording import escape
-    from graph_agent.worker.worktrees import branch_for, create_worktree
+    from graph_agent.worker.worktrees import branch_for, create_worktree, report_once
 
     if target.exists:
         raise typer.BadParameter(f"--worktree is for a new thread; {target.thread_id} works in {target.workspace}.")
     # A wrong value ends the command before anything is made.
     load_settings(os.environ, flags={"model.name": target.flags.get("model"), "mode": target.flags.get("mode")})
-    folder = create_worktree(target.workspace, branch_for(prompt or "chat"), trust_file(os.environ))
+    trust, branch = trust_file(os.environ), branch_for(prompt or "chat")
+    folder = create_worktree(target.workspace, branch, trust, report_once(print_progress))
     shown = min(str(folder), os.path.relpath(folder), key=len)
-    sys.stderr.write(f"{wrap_message(f'Working in {escape(shown)}')}\n")
+    print_progress(f"Working in {shown}")
     return replace(target, workspace=folder)
+
+
+def _remove_unused_worktree(folder: Path, inside: Path, db: str | None) -> None:
+    """Remove the worktree of a chat that was left without a message, if nothing in it was changed."""
+    from graph_agent.cli.views.table import print_progress
+    from graph_agent.config.trust import trust_file
+    from graph_agent.errors import AgentError
+    from graph_agent.worker.worktrees import remove_unused_worktree, report_once
+
+    waiting = report_once(print_progress)
+    # If it cannot be removed now, `worktrees list` shows it.
+    with suppress(AgentError, OSError):
+        one = remove_unused_worktree(folder, inside, resolve_database(db), trust_file(os.environ), waiting)
+        if one is not None:
+            print_progress(f"Removed the worktree {one.path} and its branch: nothing was done there.")
 
 
 def _submit(target: "Target", prompt: str | None, database: Path, in_worktree: bool, *, as_json: bool) -> None:
@@ -472,12 +492,17 @@ def _read_piped() -> str:
     return read_stdin()
 
 
-def _open_chat(target: "Target | Callable[[], Target]", message: str | None, db: str | None) -> NoReturn:
-    """Chat in a thread that is known, or in one that is looked up behind the prompt."""
+def _open_chat(
+    target: "Target | Callable[[], Target]",
+    message: str | None,
+    db: str | None,
+    leave: "Callable[[], None]" = lambda: None,
+) -> NoReturn:
+    """Chat in a thread that is known, or in one that is looked up behind the prompt; at the end, call `leave`."""
     from graph_agent.cli.chat.start import open_chat
 
     _restore_ctrl_c()
-    raise typer.Exit(open_chat(target, message, db=db))
+    raise typer.Exit(open_chat(target, message, db=db, leave=leave))
 
 
 def _restore_ctrl_c() -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "print_json_line",
     "print_json_lists",
     "print_lines",
+    "print_progress",
     "print_result",
     "print_text",
     "supports_cursor",
@@ -249,6 +250,11 @@ def wrap_message(text: str) -> str:
     except (OSError, ValueError):
         return text
     return "\n".join(piece for line in text.split("\n") for piece in wrap_line(line, width or _USUAL_WIDTH))
+
+
+def print_progress(text: str) -> None:
+    """One message on stderr about what the command does."""
+    sys.stderr.write(f"{wrap_message(escape(text))}\n")
 
 
 def print_text(*lines: str) -> None:

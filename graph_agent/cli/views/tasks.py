@@ -24,6 +24,7 @@ from graph_agent.cli.views.table import (
     print_json,
     print_json_line,
     print_lines,
+    print_progress,
     print_result,
     print_text,
     supports_cursor,
@@ -344,7 +345,9 @@ def remove_worktree(database: Path, workspace: str, name: str, *, as_json: bool)
     from graph_agent.config.trust import trust_file
     from graph_agent.worker import worktrees
 
-    one, is_gone = worktrees.remove_worktree(Path(workspace).expanduser(), name, database, trust_file(os.environ))
+    waiting = worktrees.report_once(print_progress)
+    folder = Path(workspace).expanduser()
+    one, is_gone = worktrees.remove_worktree(folder, name, database, trust_file(os.environ), waiting)
     own = format_count(one.commits, "commit")
     end = (
         f" and its branch {one.branch}."
