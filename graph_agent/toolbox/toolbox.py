@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.config.redaction import Redactor
-from graph_agent.errors import ControlFlow
+from graph_agent.errors import ControlFlow, LeaseLost, StorageError
 from graph_agent.ports import Finding, GrantEffect, Intent, Outcome, PreparedCall, Proposal, Scope
 from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.background_shells import read_spool_end
@@ -45,6 +45,9 @@ MCP_PREFIX = "mcp__"
 _NOT_STARTED = failure(
     ToolErrorType.EXECUTION, "The tool failed before it began, and nothing was done; see the log."
 )
+_BEFORE_CALL = (ControlFlow, LeaseLost, StorageError)
+"""While a call is prepared, a database that cannot be reached ends the turn, which can be resumed: the model would
+otherwise be told that the tool failed, and nobody would be asked about the call."""
 _SEARCH = ToolSearchTool.name
 _MIN_CHARS = 1_000
 """The output that every result may have, however many calls the message has."""
@@ -103,7 +106,8 @@ class GraphToolbox:
             tool.name, dict(arguments), "unusable", f"{tool.name} failed while its call was prepared; see the log."
         )
         key = CallKey(scope.thread_id, call_id, attempt) if call_id else None
-        call = await await_or_default(self._preparation.prepare(tool, arguments, scope, key), failed)
+        prepared = self._preparation.prepare(tool, arguments, scope, key)
+        call = await await_or_default(prepared, failed, reraise=_BEFORE_CALL)
         if call.verdict == "unusable" and tool in self._registry.deferred():
             return replace(call, reason=f"{call.reason} Call tool_search with its name to see its arguments.")
         return call
@@ -116,7 +120,8 @@ class GraphToolbox:
         if tool is None:
             return Proposal(objection=self._explain_missing(tool_name))
         failed = Proposal(objection=f"{tool.name} failed while a rule was suggested; see the log.")
-        return await await_or_default(self._preparation.propose(tool, arguments, scope, effect), failed)
+        proposed = self._preparation.propose(tool, arguments, scope, effect)
+        return await await_or_default(proposed, failed, reraise=_BEFORE_CALL)
 
     async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """See the port."""
@@ -127,7 +132,8 @@ class GraphToolbox:
         is_third_party = self._registry.is_third_party(tool.name)
         if call.get("kind") == "readonly" if is_third_party else tool.is_read_only(call["arguments"]):
             return None
-        permit = await await_or_default(self._preparation.permit(tool, call, scope), _NOT_STARTED)
+        permitted = self._preparation.permit(tool, call, scope)
+        permit = await await_or_default(permitted, _NOT_STARTED, reraise=_BEFORE_CALL)
         if isinstance(permit, ToolResult):
             return None
         predict = partial(predict_effect, tool, call["arguments"], permit.context)
@@ -228,13 +234,20 @@ class GraphToolbox:
         self._declared.clear()
 
 
-async def await_or_default(work: Awaitable[T], default: T) -> T:
-    """The result, or the default if the tool has a bug, whose traceback is logged."""
+async def await_or_default(
+    work: Awaitable[T], default: T, *, reraise: tuple[type[Exception], ...] = (ControlFlow,)
+) -> T:
+    """The result, or the default if the tool has a bug, whose traceback is logged.
+
+    An exception of `reraise` passes, also if it is the cause of another: tools see a failure of the storage as an
+    OSError.
+    """
     try:
         return await work
-    except ControlFlow:
-        raise
-    except Exception:  # noqa: BLE001 - the one boundary between a tool's bugs and planning or recovery
+    except Exception as error:  # noqa: BLE001 - the one boundary between a tool's bugs and planning or recovery
+        for one in (error, error.__cause__):
+            if isinstance(one, reraise):
+                raise one from None
         _log.exception("a tool failed outside of its execution")
         return default
 

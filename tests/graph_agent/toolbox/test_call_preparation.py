@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from graph_agent.errors import StorageError
 from graph_agent.ports import Grant, GrantScope, PreparedCall, Scope
 from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from graph_agent.toolbox.call_preparation import allowed_paths, as_preview
@@ -16,6 +17,9 @@ from tools import create_default_tools
 from tools.base import Preview
 from tools.paths import PathRefused
 from tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 _SCOPE = Scope("t1", "default")
 
@@ -165,13 +169,45 @@ async def _record_nothing(*_: object) -> None:
     return None
 
 
-def _box(folder: Path, *grants: Grant) -> tuple[GraphToolbox, Path, _Grants]:
-    around, given = ToolEnvironment(folder), _Grants(*grants)
+def _box(
+    folder: Path, *grants: Grant, given: _Grants | None = None, blobs: MemoryBlobs | None = None
+) -> tuple[GraphToolbox, Path, _Grants]:
+    around, given = ToolEnvironment(folder), given or _Grants(*grants)
     registry = ToolRegistry()
     registry.register_all(create_default_tools(workspace=around.workspace))
-    dependencies = ToolboxDependencies(around.blobs, around.file_states, _record_nothing, grants=given)
+    dependencies = ToolboxDependencies(blobs or around.blobs, around.file_states, _record_nothing, grants=given)
     box = GraphToolbox(registry, workspace=around.workspace, policy=PolicySettings(), dependencies=dependencies)
     return box, around.workspace, given
+
+
+class _Unreachable(_Grants):
+    async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
+        raise StorageError("the server cannot be reached")
+
+
+class _UnreachableBlobs(MemoryBlobs):
+    def put(self, data: bytes) -> str:
+        raise OSError("as tools see it") from StorageError("the server cannot be reached")
+
+
+@pytest.mark.parametrize(
+    ("step", "fails"), [("prepare", "grants"), ("prepare", "blobs"), ("propose", "grants"), ("intend", "grants")]
+)
+async def test_a_database_that_cannot_be_reached_is_no_failure_of_the_tool(
+    tmp_path: Path, step: str, fails: str
+) -> None:
+    grants = _Unreachable() if fails == "grants" else None
+    blobs = _UnreachableBlobs(tmp_path) if fails == "blobs" else None
+    box, workspace, _ = _box(tmp_path, given=grants, blobs=blobs)
+    arguments = {"path": str(workspace / "new.txt"), "content": "long line\n" * 5_000}
+    work: dict[str, Callable[[], Awaitable[object]]] = {
+        "prepare": lambda: box.prepare("write_file", arguments, _SCOPE),
+        "propose": lambda: box.propose("write_file", arguments, _SCOPE),
+        "intend": lambda: box.record_intent(call_of("write_file", arguments), _SCOPE),
+    }
+
+    with pytest.raises(StorageError, match="the server cannot be reached"):
+        await work[step]()
 
 
 @pytest.mark.parametrize(
