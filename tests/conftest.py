@@ -37,9 +37,9 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto`: three for two cores, since tests often wait for disks, terminals and processes."""
+    """For `-n auto`: two for each core, since tests wait half of their time, for disks, terminals and processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + cores // 2
+    return 2 * cores
 
 
 @pytest.hookimpl(trylast=True)

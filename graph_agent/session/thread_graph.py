@@ -109,6 +109,12 @@ class ThreadGraph:
             snapshot = parent
         return snapshot
 
+    async def last_before(self, checkpoint_id: str) -> ThreadSnapshot:
+        """The thread at the newest of its checkpoints, on any branch, that is older than this id of any thread."""
+        async for stored in self._graph.aget_state_history(self._config, before=self._at(checkpoint_id), limit=1):
+            return await self.snapshot(stored.config["configurable"]["checkpoint_id"])
+        return ThreadSnapshot(exists=False)
+
     async def branch(self, checkpoint_id: str) -> None:
         """Make a copy of an older checkpoint the head, without anything that ran after it."""
         await self._graph.aupdate_state(self._at(checkpoint_id), None, as_node="__copy__")

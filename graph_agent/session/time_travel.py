@@ -332,18 +332,34 @@ async def _activity_since(
     ended |= {call_id for call_id, call in records.items() if call["status"] in FINAL}
     rows = await dependencies.rewinds.attempts_since(thread_id, there.created_at)
     done = tuple(one for one in rows if one.call_id not in ended)
-    children = [item for item in await dependencies.rewinds.sub_agents(thread_id) if item[1] not in ended]
-    delegated = frozenset(call_id for _, call_id in children)
+    children = await dependencies.rewinds.sub_agents(thread_id)
+    delegated = frozenset(call_id for _, call_id in children if call_id not in ended)
     found = [_Activity(thread_id, there.checkpoint_id, await dependencies.head(thread_id), done, delegated)]
     started_since = {one.call_id for one in done}
     for child, call_id in children:
-        if await _was_working(child, thread_id, call_id, there, dependencies.journal):
+        if call_id in ended:
+            found += await _activity_on_other_branches(child, there, dependencies)
+        elif await _was_working(child, thread_id, call_id, there, dependencies.journal):
             graph = dependencies.graph.of(child)
             place = await graph.snapshot_at(there.created_at)
             found += await _activity_since(child, place, replace(dependencies, graph=graph)) if place.exists else []
         elif call_id in started_since:
             found += await _whole_activity(child, dependencies)
     return found
+
+
+async def _activity_on_other_branches(
+    child: str, there: ThreadSnapshot, dependencies: SessionDependencies
+) -> list[_Activity]:
+    """What a sub-agent that had ended by the checkpoint did since: nothing, unless a rewind moved it after that."""
+    if await dependencies.head(child) < there.checkpoint_id:
+        return []
+    graph = dependencies.graph.of(child)
+    end = await graph.last_before(there.checkpoint_id)
+    # A checkpoint at which it was still working tells that the one at its end was pruned.
+    return (
+        await _activity_since(child, end, replace(dependencies, graph=graph)) if end.exists and end.is_idle else []
+    )
 
 
 async def _was_working(child: str, thread_id: str, call_id: str, there: ThreadSnapshot, journal: Journal) -> bool:

@@ -333,6 +333,43 @@ async def test_a_rewind_to_the_head_reverts_nothing_of_a_working_sub_agent(tmp_p
     assert (rest.answer, _files(family)) == ("done", {"a.txt": "one\n", "b.txt": "two\n"})
 
 
+async def test_a_rewind_to_a_branch_that_was_left_moves_its_sub_agents_there_too(tmp_path: Path) -> None:
+    model = TaskModel(
+        {
+            "ALPHA": [calls(("c1", "new_task", {"prompt": "BETA"})), text("alpha")],
+            "BETA": [text("beta")],
+            "go": [text("yes"), _TASK, text("done")],
+        }
+    )
+    family = Family(tmp_path, model)
+    async with family.open_session() as session:
+        start = (await session.send("go")).checkpoint_id
+        end = (await session.send("work")).checkpoint_id
+    finished = _answers(family)
+
+    await _back(family, start)
+    at_start = _answers(family)
+    await _back(family, end)
+    again = _answers(family)
+    await _back(family, PARENT, is_undo=True)
+
+    assert sorted(finished.values()) == ["alpha", "beta", "done"]
+    assert sorted(at_start.values()) == ["", "", "yes"]
+    assert (again, _answers(family)) == (finished, at_start)
+
+
+def _answers(family: Family) -> dict[str, str]:
+    """What each thread of the family said last."""
+    with read_database(family.database) as reader:
+        said = {
+            thread.thread_id: [
+                entry.body["content"] for entry in reader.transcript(thread.thread_id) if entry.role == "assistant"
+            ]
+            for thread in reader.threads()
+        }
+    return {thread_id: str(lines[-1]) if lines else "" for thread_id, lines in said.items()}
+
+
 async def test_a_sub_agents_thread_is_not_rewound_alone(tmp_path: Path) -> None:
     family = Family(tmp_path, TaskModel({"ALPHA": [text("alpha")], "go": [_TASK, text("done")]}))
     async with family.open_session() as session:
