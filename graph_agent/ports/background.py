@@ -111,6 +111,11 @@ class BackgroundShells(Protocol):
         """Id, and a sentence about its end, of each shell of the thread whose end no call has reported."""
         return {}
 
+    @property
+    def running_count(self) -> int:
+        """How many run in this process, without reading anything."""
+        return 0
+
     async def running(self, thread_id: str) -> list[BackgroundTask]:
         """The shells of the thread that run in this process."""
         return []

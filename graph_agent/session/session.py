@@ -293,6 +293,11 @@ class Session:
         """The questions that still have no answer."""
         return await self._runner.result_with_questions({})
 
+    @property
+    def background_count(self) -> int:
+        """How many background commands of this session run."""
+        return self._dependencies.shells.running_count
+
     async def tasks(self) -> list[BackgroundTask]:
         """The background commands and sub-agents that run in this process for the thread."""
         own = await self._dependencies.shells.running(self.thread_id)

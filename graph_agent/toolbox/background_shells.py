@@ -169,6 +169,11 @@ class Shells:
             else:
                 await self._running[record.number].end("found_dead")
 
+    @property
+    def running_count(self) -> int:
+        """See the session's port."""
+        return len(self._running)
+
     async def running(self, thread_id: str) -> list[BackgroundTask]:
         """See the session's port."""
         records = [one for one in await self._records.of_thread(thread_id) if one.number in self._running]

@@ -121,6 +121,7 @@ SCENARIOS: dict[str, tuple[Turn, ...]] = {
     "think then ask": (_THINKS_THEN_ASKS, _DONE),
     "spoof": (Turn(rest("awaiting_approval", questions=(_SPOOF,))), _DONE),
     "slow": (_SLOW, _DONE),
+    "tasks": (_SLOW, _DONE),
     "stream": (_STREAM, _DONE),
     "short": (_SHORT,),
     "short twice": (_SHORT, _DONE),
@@ -135,7 +136,8 @@ def main(scenario: str, log: Path) -> int:
 
     async def open_scripted(_: Target, bus: EventBus) -> Session:
         sessions.append(ScriptedSession(bus, Path.cwd(), SCENARIOS[scenario]))
-        sessions[-1].background = list(_TASKS)
+        if scenario == "tasks":
+            sessions[-1].background = list(_TASKS)
         if scenario == "questions":
             sessions[-1].sandbox = _SANDBOX
         return sessions[-1]

@@ -233,6 +233,10 @@ class ScriptedSession(_Session):
         said: dict[str, AnswerKind] = json.loads(self._elsewhere.read_text() or "{}")
         return {call_id: Answer(kind, "cli pid 99", AT) for call_id, kind in said.items() if call_id in self._open}
 
+    @property
+    def background_count(self) -> int:
+        return sum(one.kind == "command" for one in self.background)
+
     async def tasks(self) -> list[BackgroundTask]:
         return list(self.background)
 

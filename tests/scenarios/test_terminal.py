@@ -1,5 +1,6 @@
 """The chat in real terminals of several sizes and kinds: what a person sees there, and what their keys do."""
 
+import os
 import re
 import shutil
 import time
@@ -104,7 +105,7 @@ def test_a_message_is_handed_to_the_running_turn(
 
     for line in typed:
         chat.types(line)
-        chat.shows(": steer" if "steer" in line else "1 message for the next step")
+        chat.shows(": steer" if "steer" in line else "1 message for the next step", "1 queued")
     chat.types(_ESC)
     chat.shows("Stopped.")
     chat.plays(f"^{_CLEAR}", f"^{_CTRL_D}")
@@ -118,8 +119,8 @@ def test_a_message_is_handed_to_the_running_turn(
 @pytest.mark.parametrize("columns", [60, 80, 120])
 @pytest.mark.parametrize("is_busy", [False, True])
 def test_tasks_are_listed_stopped_and_shown(tmp_path: Path, columns: int, is_busy: bool) -> None:
-    chat = PtyChat("slow", tmp_path, (columns, 24))
-    chat.shows("mode default")
+    chat = PtyChat("tasks", tmp_path, (columns, 24))
+    chat.shows("default", "1 in background")
     if is_busy:
         chat.types("go\r")
         chat.shows("esc to interrupt")
@@ -133,7 +134,7 @@ def test_tasks_are_listed_stopped_and_shown(tmp_path: Path, columns: int, is_bus
     chat.types("\r")
     chat.shows("sh1 · running for 12 s · $ npm start", "output of sh1 [red]", hides=["s to stop"])
     chat.types("typed")
-    chat.shows("> typed", *(["esc to interrupt"] if is_busy else []))
+    chat.shows("> typed", "1 in background", *(["esc to interrupt"] if is_busy else []))
     chat.types(_ESC if is_busy else "")
     chat.plays(*(["Stopped."] if is_busy else []), f"^{_CLEAR}", f"^{_CTRL_D}")
 
@@ -243,6 +244,24 @@ def test_a_menu_of_what_completes_the_line_opens_while_typing_and_tab_and_arrows
         chat.shows("> see @srpr", hides=["src/prices.py"])
         chat.types(f"{_CLEAR}{_CTRL_D}")
         chat.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_status_line_names_what_the_user_runs_and_what_is_typed_meanwhile(tmp_path: Path, columns: int) -> None:
+    chat = PtyChat("talk", tmp_path, (columns, 24), SHELL="/bin/sh")
+    chat.shows("default")
+
+    os.mkfifo(tmp_path / "pipe")
+    chat.types(f"!echo first; read line < '{tmp_path}/pipe'; echo $line\r")
+    chat.shows("s · $ echo first; read line < ", "… · esc to interrupt")
+    chat.types("typed")
+    lines = chat.shows("> typed")
+    (tmp_path / "pipe").write_text("second\n")
+    chat.shows("second", "> typed", "default", hides=["esc to interrupt"])
+
+    assert [line.split(" ")[0] for line in lines[-3:]] == ["first", "●", ">"]
+    assert max(map(len, lines)) <= columns
 
 
 _VIEWS = (

@@ -25,6 +25,7 @@ from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashComma
 from graph_agent.cli.chat.turn_runner import (
     FAILED,
     TurnRunner,
+    format_background,
     format_result,
     format_status,
     has_fresh_budget,
@@ -97,7 +98,7 @@ class Chat:
         self._turns = TurnRunner(terminal, self._display, queue)
         self._turns.show_tasks = self._show_tasks
         self._queue = self._turns.input_queue
-        self._programs = UserPrograms(terminal, console)
+        self._programs = UserPrograms(terminal, self._display)
         self._servers: dict[str, ServerChanged] = {}
         """The newest state of each MCP server of the present session."""
         self._exit_code: ExitCode | None = None
@@ -486,7 +487,9 @@ class Chat:
         turns = self._turns
         mark = f"{self._terminal.vi_mark} " if self._terminal.vi_mark else ""
         width = self._console.width - len(mark)
-        return mark + format_status(session, self._sandbox, turns.load(), width, turns.status_items)
+        items = [*turns.status_items, "background"] if turns.status_items else ()
+        load = {"background": format_background(session.background_count), **turns.load()}
+        return mark + format_status(session, self._sandbox, load, width, items)
 
     def _cycle_mode(self) -> None:
         """Choose the next of the modes that people switch between; the status line shows it."""

@@ -67,6 +67,8 @@ class InputQueue:
         self._has_stored.set()
         self._opening: OpeningThread | None = None
         self._storing: asyncio.Task[None] | None = None
+        self.waiting = 0
+        """How many messages and commands waited when they were last counted."""
         self.changed: Callable[[], None] = lambda: None
         """Called when something that was entered while the chat loads has been stored."""
 
@@ -141,11 +143,17 @@ class InputQueue:
         queued = [self._typed_as[entry] for entry in self._entries if isinstance(entry, int)]
         return [*queued, *(line for line in self._early if not is_command(line))]
 
+    async def count(self, session: "Session") -> None:
+        """Count what waits, also what earlier runs and other processes queued."""
+        with contextlib.suppress(AgentError):  # Whatever needs the storage reports it.
+            self.waiting = len(await session.queued()) + sum(isinstance(entry, str) for entry in self._entries)
+
     async def enter(self, session: "Session", line: str, *, is_urgent: bool = False) -> None:
         """Take in a line; a message is durable before it is shown as queued. An urgent one is for the next step."""
         async with self._lock:
             if taken := await self._enter(session, line, is_urgent=is_urgent):
                 self._say(taken)
+            await self.count(session)
 
     async def take_back(self, session: "Session") -> str | None:
         """Remove the newest entry, to edit it; returns it as it was typed, None where nothing is queued."""
@@ -155,6 +163,7 @@ class InputQueue:
             if text is not None:
                 self._remember(text)
                 self._say(f"no longer queued: {_shown(text)}")
+            await self.count(session)
             return text
 
     async def due_command(self, session: "Session", *, in_order: bool) -> str | None:

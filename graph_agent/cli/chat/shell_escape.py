@@ -12,12 +12,13 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from rich.console import Console
-
 from graph_agent.cli.prompts.editor import edit_text
 from graph_agent.cli.prompts.terminal import Terminal, TurnKeys
 from graph_agent.cli.render.console import safe_text
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervisor import catch_signals
+from graph_agent.cli.views.table import truncate
+from graph_agent.wording import escape
 
 __all__ = ["UserPrograms"]
 
@@ -28,14 +29,17 @@ _KEPT_CHARS = 30_000
 _DRAIN_S = 0.2
 """How long output is read after the command has ended: a background process may hold it open."""
 _GRACE_S = 2.0
+_TICK_S = 0.1
+_NAMED = 30
+"""Columns of the status line that name the command."""
 
 
 class UserPrograms:
     """The programs of one chat."""
 
-    def __init__(self, terminal: Terminal, console: Console) -> None:
+    def __init__(self, terminal: Terminal, display: TurnDisplay) -> None:
         self._terminal = terminal
-        self._console = console
+        self._display = display
         self._last = ""
         self._shared = ""
         self._is_hinted = False
@@ -122,13 +126,20 @@ class UserPrograms:
             end(signal.SIGINT)
             asyncio.get_running_loop().call_later(_GRACE_S, end, signal.SIGKILL)
 
+        display = self._display
+        keys = TurnKeys(stop, changed=display.show_typed, suspend=display.hide)
         try:
             with catch_signals(lambda _: stop(), signal.SIGINT):
-                async with self._terminal.during_turn(TurnKeys(stop)), _output(reading, process) as output:
-                    async for text in _lines(output):
-                        kept.append(text)
+                async with (
+                    self._terminal.during_turn(keys),
+                    self._status(line),
+                    _output(reading, process) as output,
+                ):
+                    async for lines in _lines(output):
+                        kept += lines
                         del kept[: -_KEPT_CHARS // 2]
-                        self._console.print(safe_text(text), soft_wrap=True)
+                        # Not folded: a terminal copies a line that it wraps itself as one.
+                        display.lines(list(map(safe_text, lines)))
                     # It may have closed or redirected its output and still run.
                     return await process.wait()
         finally:
@@ -136,8 +147,25 @@ class UserPrograms:
                 end(signal.SIGKILL)
                 await process.wait()
 
+    @contextlib.asynccontextmanager
+    async def _status(self, line: str) -> AsyncIterator[None]:
+        """The status line names what runs meanwhile."""
+
+        async def tick() -> None:
+            while True:
+                await asyncio.sleep(_TICK_S)
+                self._display.tick()
+
+        self._display.begin(activity=truncate(f"$ {' '.join(escape(line).split())}", _NAMED))
+        ticking = asyncio.create_task(tick())
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            self._display.finish()
+
     def _say(self, text: str, style: str) -> None:
-        self._console.print(safe_text(text, style), soft_wrap=True)
+        self._display.line(safe_text(text, style))
 
 
 @contextlib.asynccontextmanager
@@ -163,7 +191,7 @@ async def _output(reading: int, process: asyncio.subprocess.Process) -> AsyncIte
         await asyncio.gather(ends, return_exceptions=True)
 
 
-async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[list[str]]:
     """The lines as a terminal would show them in the end: no colours, nothing that was overwritten."""
     decoder, partial = codecs.getincrementaldecoder("utf-8")("replace"), ""
     while data := await reader.read(_CHUNK):
@@ -171,11 +199,11 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
         if len(partial) > _LONGEST_LINE:
             lines.append(partial)
             partial = ""
-        for line in lines:
-            yield _plain(line)
+        if lines:
+            yield list(map(_plain, lines))
         await asyncio.sleep(0)  # Keys are handled, however much is written.
     if partial:
-        yield _plain(partial)
+        yield [_plain(partial)]
 
 
 def _plain(line: str) -> str:

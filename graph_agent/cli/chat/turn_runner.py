@@ -22,7 +22,7 @@ from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.cli.views.table import text_width, truncate
 from graph_agent.config.model_choice import OFFLINE_LABEL
-from graph_agent.events import Event, ModelMessage, SessionOpened, StepStarted, TurnEnded, TurnStarted
+from graph_agent.events import Event, MessageAdded, ModelMessage, SessionOpened, StepStarted, TurnEnded, TurnStarted
 from graph_agent.ports.usage import add_usage, format_short_cost, usage_report
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.wording import escape
@@ -30,7 +30,15 @@ from graph_agent.wording import escape
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
-__all__ = ["FAILED", "Announcer", "TurnRunner", "format_result", "format_status", "has_fresh_budget"]
+__all__ = [
+    "FAILED",
+    "Announcer",
+    "TurnRunner",
+    "format_background",
+    "format_result",
+    "format_status",
+    "has_fresh_budget",
+]
 
 FAILED = ("model_error", "failed", "resumable")
 """How a turn ended after which queued messages are not sent."""
@@ -88,6 +96,8 @@ class TurnRunner:
         self._has_context = True
         self._usage: Mapping[str, Any] = {}
         """What the thread has used until now."""
+        self._is_counted = False
+        """Whether no queued message was sent since they were counted."""
 
     def load(self) -> dict[str, str]:
         """How full the `context` is, and the `cost` of the thread; without what is not known."""
@@ -105,6 +115,8 @@ class TurnRunner:
                 self._context_percent = percent
             case ModelMessage(usage=usage):
                 self._usage = add_usage(self._usage, usage)
+            case MessageAdded():
+                self._is_counted = False
         self._terminal.show(lambda: self._display(number, event))
 
     async def run(self, session: "Session", work: Coroutine[Any, Any, _Result]) -> _Result:
@@ -113,7 +125,7 @@ class TurnRunner:
         stopping: list[asyncio.Task[TurnResult]] = []
         entering: list[asyncio.Task[None]] = []
         showing: list[asyncio.Task[None]] = []
-        self.has_new_input = self.had_input = False
+        self.has_new_input = self.had_input = self._is_counted = False
         display = self._display
 
         def enter(line: str, is_urgent: bool) -> bool:
@@ -136,7 +148,9 @@ class TurnRunner:
 
         def status() -> list[str]:
             chosen: Sequence[str] = self.status_items or ("context", "cost", "mode", "model")
-            return [self._terminal.vi_mark, *_chosen_parts(session, "", self.load(), chosen)]
+            queued = f"{self.input_queue.waiting} queued" if self.input_queue.waiting else ""
+            background = format_background(session.background_count)
+            return [self._terminal.vi_mark, queued, background, *_chosen_parts(session, "", self.load(), chosen)]
 
         keys = TurnKeys(
             stop,
@@ -151,11 +165,17 @@ class TurnRunner:
                 display.begin(status)
                 while not running.done() or not all(one.done() for one in showing):
                     await asyncio.wait({one for one in (running, *showing) if not one.done()}, timeout=_TICK_S)
-                    display.tick()
+                    await self._tick(session)
         await asyncio.gather(*stopping, *entering, *showing)
         display.finish()
         self._take_usage(running.result())
         return running.result()
+
+    async def _tick(self, session: "Session") -> None:
+        if not self._is_counted:
+            self._is_counted = True
+            await self.input_queue.count(session)
+        self._display.tick()
 
     async def _show_tasks(self, session: "Session") -> None:
         if self.show_tasks is not None and (thread_id := await self.show_tasks(session)):
@@ -260,6 +280,11 @@ def format_result(result: TurnResult, *, was_asked: bool = False) -> Iterator[tu
         yield hint, "yellow"
 
 
+def format_background(count: int) -> str:
+    """How many commands run in the background; empty if none does."""
+    return f"{count} in background" if count else ""
+
+
 def _chosen_parts(session: "Session", sandbox: str, load: Mapping[str, str], items: Sequence[str]) -> list[str]:
     """The parts of a status line that the setting `status_line` names, in its order.
 
@@ -296,8 +321,9 @@ def format_status(
 
 
 _NARROWER = (
-    ("model", "mode", "sandbox", "context", "thread"),
-    ("model", "mode", "context", "thread"),
-    ("mode", "context", "thread"),
+    ("model", "mode", "sandbox", "background", "context", "thread"),
+    ("model", "mode", "background", "context", "thread"),
+    ("mode", "background", "context", "thread"),
+    ("mode", "background", "thread"),
     ("mode", "thread"),
 )

@@ -86,6 +86,8 @@ class TurnDisplay:
         self._is_paused = False
         self._status: Callable[[], Sequence[str]] | None = None
         """What the status line says of the turn, the least important last; None while no turn runs."""
+        self._activity = ""
+        """What the status line names instead of what the model does."""
         self._since = 0.0
         self._is_offline = False
         """The offline model repeats the output of its calls in its answer."""
@@ -138,9 +140,9 @@ class TurnDisplay:
             case _:
                 self._show_call(event)
 
-    def begin(self, status: Callable[[], Sequence[str]]) -> None:
-        """A turn begins: a status line is drawn until `finish`."""
-        self._status, self._since = status, time.monotonic()
+    def begin(self, status: Callable[[], Sequence[str]] = tuple, activity: str = "") -> None:
+        """A turn begins, or something else that is named here: a status line is drawn until `finish`."""
+        self._status, self._activity, self._since = status, activity, time.monotonic()
         self._draw()
 
     def tick(self) -> None:
@@ -205,7 +207,8 @@ class TurnDisplay:
     def _status_line(self) -> list[Text]:
         if self._status is None:
             return []
-        activity = self._running.activity() or "thinking"
+        is_writing = self._text is not None and self._text_kind == "text"
+        activity = self._running.activity() or self._activity or ("writing" if is_writing else "thinking")
         parts = [f"{time.monotonic() - self._since:.0f} s", activity, _STOP_HINT, *filter(None, self._status())]
         room = max(self.width - 1, 1)
         while len(parts) > 1 and cell_len(f"● {_SEPARATOR.join(parts)}") > room:

@@ -14,6 +14,7 @@ from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import SlashCommands
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.views.table import text_width
 from graph_agent.errors import UsageError
 from tests.fakes.played_thread import play
@@ -144,7 +145,7 @@ async def test_what_a_slash_command_shows_is_folded_between_words(
         async def shown(columns: int) -> list[str]:
             monkeypatch.setenv("COLUMNS", str(columns))
             console = make_console()
-            programs = UserPrograms(Terminal(None, source=DummyInput()), console)
+            programs = UserPrograms(Terminal(None, source=DummyInput()), TurnDisplay(console))
             for line in _LINES:
                 await SlashCommands(session, console, stage.database, programs).run(line)
             plain = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)

@@ -12,6 +12,7 @@ from rich.console import Console
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.prompts.editor import EditFailed
 from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.render.turn_display import TurnDisplay
 from tests.fakes.waiting import is_running, until
 
 
@@ -22,7 +23,7 @@ class _Chat:
         self._stream = io.StringIO()
         console = Console(file=self._stream, width=80, markup=False, highlight=False)
         self.terminal = Terminal(None, source=keys)
-        self.programs = UserPrograms(self.terminal, console)
+        self.programs = UserPrograms(self.terminal, TurnDisplay(console))
 
     async def says(self, line: str) -> str:
         """What is shown of a line, without the hint."""

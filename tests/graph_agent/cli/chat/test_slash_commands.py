@@ -9,6 +9,7 @@ from graph_agent.cli.chat.command_table import COMMANDS, is_command
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands
 from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import EventBus
 from tests.fakes.database_rows import Rows
@@ -36,7 +37,7 @@ class _Talk:
         self.stream = io.StringIO()
         self.session = ScriptedSession(EventBus(), folder)
         console = Console(file=self.stream, width=1000, markup=False, highlight=False)
-        programs = UserPrograms(Terminal(None, source=DummyInput()), console)
+        programs = UserPrograms(Terminal(None, source=DummyInput()), TurnDisplay(console))
         self.slash = SlashCommands(self.session, console, folder / "none.db", programs)
 
     async def says(self, text: str) -> str:

@@ -245,6 +245,11 @@ def test_one_line_says_all_the_time_what_a_turn_does(
     seen, began = _Seen(columns, 10), time.monotonic()
     seen.story.begin(lambda: ["12% context", "$0.04", "default", "gpt-5-mini"])
     at_first = seen.looks()
+    seen.tells(TextDelta("what to do", "reasoning"))
+    while_reasoning = seen.looks()
+    seen.tells(TextDelta("Run the tests"))
+    while_writing = seen.looks()
+    seen.story(1, ModelMessage("Run the tests"))
     seen.story(1, ToolCallStarted("c1", "bash", "npm test"))
     monkeypatch.setattr("time.monotonic", lambda: began + 3.2)
     seen.tells(TextDelta("words\n\n"))
@@ -252,8 +257,9 @@ def test_one_line_says_all_the_time_what_a_turn_does(
     during = seen.looks()
     seen.story.finish()
 
-    assert (at_first[-1].split(" · ")[:2], during[-2:]) == (["● 0 s", "thinking"], [line, "> typed"])
-    assert seen.looks() == ["words"]
+    before = [lines[-1].split(" · ")[1] for lines in (at_first, while_reasoning, while_writing)]
+    assert (before, during[-2:]) == (["thinking", "thinking", "writing"], [line, "> typed"])
+    assert seen.looks() == ["what to do", "Run the tests", "words"]
 
 
 @pytest.mark.parametrize(
