@@ -146,12 +146,6 @@ class TurnRunner:
             # A stop that came before there was anything to stop is not the last one.
             stopping.append(asyncio.create_task(session.stop()))
 
-        def status() -> list[str]:
-            chosen: Sequence[str] = self.status_items or ("context", "cost", "mode", "model")
-            queued = f"{self.input_queue.waiting} queued" if self.input_queue.waiting else ""
-            background = format_background(session.background_count)
-            return [self._terminal.vi_mark, queued, background, *_chosen_parts(session, "", self.load(), chosen)]
-
         keys = TurnKeys(
             stop,
             enter,
@@ -162,7 +156,7 @@ class TurnRunner:
         )
         with catch_signals(stop, signal.SIGINT):
             async with self._terminal.during_turn(keys):
-                display.begin(status)
+                display.begin(lambda: self._status_parts(session))
                 while not running.done() or not all(one.done() for one in showing):
                     await asyncio.wait({one for one in (running, *showing) if not one.done()}, timeout=_TICK_S)
                     await self._tick(session)
@@ -170,6 +164,13 @@ class TurnRunner:
         display.finish()
         self._take_usage(running.result())
         return running.result()
+
+    def _status_parts(self, session: "Session") -> list[str]:
+        """What the status line says during a turn, beside what runs and for how long."""
+        chosen: Sequence[str] = self.status_items or ("context", "cost", "mode", "model")
+        queued = f"{self.input_queue.waiting} queued" if self.input_queue.waiting else ""
+        background = format_background(session.background_count)
+        return [self._terminal.vi_mark, queued, background, *_chosen_parts(session, "", self.load(), chosen)]
 
     async def _tick(self, session: "Session") -> None:
         if not self._is_counted:

@@ -26,6 +26,7 @@ __all__ = [
     "END",
     "HELP",
     "HIDDEN",
+    "NOTHING_TYPED",
     "NOT_A_KEY",
     "OTHERS",
     "VIEW",
@@ -49,6 +50,7 @@ HELP = Choice("?", "help", "explain the keys", ("help",))
 END = Choice("e", "end processes", "end those of its processes that still run, then decide", ("end",), 4)
 """Offered while processes of the earlier attempt are alive."""
 NOT_A_KEY = "Type one of these keys, or choose one with the arrows; ? explains them."
+NOTHING_TYPED = "Type your answer, or one of these keys; ? explains them."
 HIDDEN = 9
 """The rank of a key that is understood and never on the line."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from graph_agent.cli.prompts.choices import HELP, HIDDEN, NOT_A_KEY, VIEW, KeyLine, match_choice
+from graph_agent.cli.prompts.choices import HELP, HIDDEN, NOT_A_KEY, NOTHING_TYPED, VIEW, KeyLine, match_choice
 from graph_agent.cli.prompts.editor import PagerFailed, show_in_pager
 from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.render.approval_page import Page
@@ -110,6 +110,8 @@ class Prompt:
                 await self._view(shown)
             elif line.strip():
                 return line.strip()
+            else:
+                self.say(NOTHING_TYPED, "yellow")
         return None
 
     async def words(self, prompt: str) -> str | None:
@@ -181,7 +183,8 @@ class Prompt:
         lines = [
             piece for line in keys.explanations() for piece in fold(Text(line), width, "", "    ", by_words=True)
         ]
-        self.display.lines([*lines, *shown.page.details])
+        how = Text("  Enter answers with the key that is typed, or chosen with the arrows.")
+        self.display.lines([*lines, *fold(how, width, "", "  ", by_words=True), *shown.page.details])
         self.terminal.drop_typed_ahead()
 
     def say(self, line: str, style: str = "") -> None:

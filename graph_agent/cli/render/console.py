@@ -93,10 +93,10 @@ def _behind(gutter: str, line: Text) -> Text:
     return Text(gutter + line.plain, spans=[Span(0, at, "dim"), *style, *moved])
 
 
-def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> list[Text]:
-    """Text of several lines behind a gutter; a newline at the end is optional."""
+def block(text: str, width: int, gutter: str = "  │ ", style: str = "", *, by_words: bool = False) -> list[Text]:
+    """Text of several lines behind a gutter, folded as `fold` does it; a newline at the end is optional."""
     lines = text.removesuffix("\n").split("\n")
-    return [piece for line in lines for piece in fold(safe_text(line, style), width, gutter)]
+    return [piece for line in lines for piece in fold(safe_text(line, style), width, gutter, by_words=by_words)]
 
 
 def diff_lines(diff: str, width: int) -> list[Text]:

@@ -51,6 +51,7 @@ _MARKS = {  # By outcome; by status where a call has none.
     "interrupted": ("!", "red"),
 }
 _OUTPUT_LINES = 8
+_SHORTEST_LABEL = 6
 _MAX_ID_LENGTH, _SHORT_ID = 12, 8
 """A longer id than the first is shown by its end, as in tables; commands accept that."""
 _PLAIN_INTERVAL_S = 15.0
@@ -299,10 +300,15 @@ class TurnDisplay:
         reason = event.error or end.reason if event.status not in ("success", "interrupted") else ""
         phrase = f"{end.word}: {end.reason}" if event.status == "interrupted" and end.reason else end.phrase
         label = self._label(event.call_id, event.tool_name, event.summary)
-        line = Text.assemble((f"{mark} ", style), safe_text(label), safe_text(f"  {phrase}{seconds}", "dim"))
+        ending = safe_text(f"  {phrase}{seconds}", "dim")
         if reason:
-            line.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))
-        self.lines(fold(line, self.width, "", "  ", by_words=True))
+            ending.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))
+        shown = safe_text(label)
+        if end.word == "stopped":  # Who has stopped it knows what it is, and wants to read how far it came.
+            shown.truncate(max(_SHORTEST_LABEL, self.width - 2 - ending.cell_len), overflow="ellipsis")
+        line = Text.assemble((f"{mark} ", style), shown, ending)
+        is_one_line = line.cell_len <= self.width
+        self.lines([line] if is_one_line else fold(line, self.width, "", "  ", by_words=True))
         if event.status != "interrupted":  # The question that follows shows all that is known of it.
             self.lines(self._result_lines(event))
 
@@ -329,7 +335,7 @@ class TurnDisplay:
         more = (
             [Text(f"  … {format_count(hidden, 'more line')}; /calls {name} shows all", "dim")] if hidden > 0 else []
         )
-        return [*more, *block(last, width, style="dim")]
+        return [*more, *block(last, width, style="dim", by_words=True)]
 
     def _label(self, call_id: str, tool_name: str, summary: str = "") -> str:
         summary = self._summaries.get(call_id) or summary

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from graph_agent.calls import STOPPED_BY_USER
 from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.config.model_choice import OFFLINE_LABEL
@@ -94,6 +95,28 @@ _PLAN = [{"content": f"step {number}", "status": "pending"} for number in range(
             [ToolCallFinished("c1", "bash", "interrupted", "ls", "half\n", reason="outcome_unknown")],
             ["! bash ls  interrupted: outcome unknown"],
             id="the output of an interrupted call is left to its question",
+        ),
+        pytest.param(
+            [
+                ToolCallStarted("c1", "bash", "npm test -- --watch=false --reporter=spec"),
+                ToolCallFinished(
+                    "c1",
+                    "bash",
+                    "cancelled",
+                    "npm test -- --watch=false --reporter=spec",
+                    "one line of the output that is wider than the terminal is\n",
+                    reason=f"{STOPPED_BY_USER}, may have partly run",
+                    outcome="stopped",
+                    decided_by="user",
+                ),
+            ],
+            [
+                "● bash npm test -- --watch=false --reporter=spec",
+                "■ bash npm…  stopped by you after N s  may have partly run",
+                "  │ one line of the output that is wider than the terminal",
+                "  │ is",
+            ],
+            id="a call that was stopped takes one line, and its output is folded between words",
         ),
         pytest.param(
             [ToolCallFinished("c1", "bash", "cancelled", "ls", reason="not now"), WarningIssued("careful [x]")],
