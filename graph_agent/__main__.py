@@ -25,6 +25,12 @@ def main() -> int:
 
     # Nothing is lost while modules are loaded, and an exception would pass through code of libraries.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    if asked := os.environ.get("_GRAPH_AGENT_COMPLETE"):
+        from graph_agent.cli.completion_values import complete_id  # noqa: PLC0415 - as above
+
+        if (lines := complete_id(asked, sys.argv[1:])) is not None:
+            sys.stdout.write(lines)
+            return 0
     from graph_agent.cli.startup import (  # noqa: PLC0415 - as above
         find_listing,
         forbid_reading_memory,

@@ -1,13 +1,12 @@
-"""Resolves the id that a user typed to one thread, checkpoint or call; and suggests ids for completion."""
+"""Resolves the id that a user typed to one thread, checkpoint or call."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from graph_agent.errors import UnknownId
 from graph_agent.ports.read_store import IdKind, ReadStore
 
-__all__ = ["ALL_KINDS", "SuggestedId", "Target", "resolve", "suggested_checkpoints"]
+__all__ = ["ALL_KINDS", "Target", "resolve"]
 
 ALL_KINDS: tuple[IdKind, ...] = ("thread", "checkpoint", "call")
 
@@ -135,16 +134,3 @@ def _ambiguous(text: str, found: list[Target]) -> str:
     listed = "\n".join(f"  {target.kind} {target}" for target in found[:_LISTED])
     more = f"\n  … and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return f"{text!r} matches {len(found)} ids; name one of them:\n{listed}{more}"
-
-
-class SuggestedId(NamedTuple):
-    """An id and the title of its thread."""
-
-    id: str
-    title: str
-
-
-def suggested_checkpoints(store: ReadStore, typed: str, most: int) -> list[SuggestedId]:
-    """Checkpoints of all threads whose ids begin or end with what was typed, newest first."""
-    found = store.newest_checkpoints(typed, most)
-    return [SuggestedId(identifier, title or thread_id) for identifier, thread_id, title in found]

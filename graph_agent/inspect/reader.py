@@ -17,7 +17,7 @@ from graph_agent.inspect.calls import (
     view_attempts,
     view_calls,
 )
-from graph_agent.inspect.ids import ALL_KINDS, SuggestedId, Target, resolve, suggested_checkpoints
+from graph_agent.inspect.ids import ALL_KINDS, Target, resolve
 from graph_agent.inspect.threads import (
     RecentMessages,
     SearchHit,
@@ -263,10 +263,6 @@ class Reader:
     def count_checkpoints(self, thread_id: str) -> int:
         """How many checkpoints of a thread exist."""
         return self._store.count_checkpoints(thread_id)
-
-    def suggest_checkpoints(self, typed: str, most: int) -> list[SuggestedId]:
-        """The newest checkpoints of all threads whose ids begin or end with what was typed."""
-        return suggested_checkpoints(self._store, typed, most)
 
     def visits(self, thread_id: str, checkpoint_id: str) -> "Visits":
         """How often each node ran, and each edge was taken, on the way to a checkpoint."""

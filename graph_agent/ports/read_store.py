@@ -346,9 +346,6 @@ class ReadStore(Protocol):
         The last eight characters, which tables show of an id, count as its beginning, too.
         """
 
-    def newest_checkpoints(self, typed: str, limit: int) -> list[tuple[str, str, str]]:
-        """Id, thread and its title of the newest checkpoints whose ids begin or end with the text."""
-
     def pruned_checkpoint(self, thread: str, text: str, shortest: int) -> tuple[str, str, str | None] | None:
         """Thread and id of a checkpoint that was pruned, and the next one that exists."""
 

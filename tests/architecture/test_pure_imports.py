@@ -126,6 +126,16 @@ def test_a_command_is_completed_without_what_reads_the_database(tmp_path: Path) 
     assert len([name for name in loaded.modules if name.startswith("graph_agent.")]) < 30
 
 
+def test_an_id_is_completed_with_little_more_than_the_database(tmp_path: Path) -> None:
+    reading = ["graph_agent.app.suggested_ids", "graph_agent.storage.sqlite.read_connection"]
+
+    loaded = load(["graph_agent.__main__", "graph_agent.cli.completion_values", *reading], tmp_path).modules
+
+    slow = {"typer", "rich", "dataclasses", "inspect", "asyncio", "pydantic", "graph_agent.inspect"}
+    assert loaded & slow == set()
+    assert len([name for name in loaded if name.startswith("graph_agent.")]) < 20
+
+
 def test_a_request_is_encoded_without_the_model_library(tmp_path: Path) -> None:
     loaded = load(["graph_agent.model.openai.request_body"], tmp_path)
 

@@ -38,6 +38,13 @@ def _against_import(*arguments: str, imports: str, target: float) -> Callable[[G
     return measure
 
 
+def _complete(ground: Ground) -> Iterator[Figure]:
+    env = {**home_of(ground.folder), **ground.crowd, "_GRAPH_AGENT_COMPLETE": "words"}
+    line = [*AGENT, "graph-agent", "threads", "show", ""]
+    ours, reference = in_turns(line, [PYTHON, "-c", _READER], env, ground.runs)
+    yield Figure("completion of a thread id", ours, "s", 1, reference, _READER)
+
+
 def _prompt(ground: Ground) -> Iterator[Figure]:
     env = home_of(ground.fresh("prompt"))
     ours, reference = pairs(
@@ -190,6 +197,7 @@ ROWS = (
     Row("inspect", _against_import("inspect", imports=_READER, target=3)),
     Row("calls", _against_import("calls", imports=_READER, target=3)),
     Row("approvals", _against_import("approvals", "list", imports=_READER, target=3)),
+    Row("complete", _complete),
     Row("prompt", _prompt),
     Row("enter", _enter),
     Row("first-request", _first_request),

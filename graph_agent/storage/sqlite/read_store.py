@@ -538,17 +538,6 @@ class SqliteReadStore:
         rows = self._rows(f"{' UNION '.join(selects)} ORDER BY 2, 3", named)
         return [(kind, thread, found) for kind, thread, found in rows]
 
-    def newest_checkpoints(self, typed: str, limit: int) -> list[tuple[str, str, str]]:
-        rows = self._rows(
-            """SELECT checkpoint_id, thread_id, (SELECT title FROM threads t WHERE t.thread_id = found.thread_id)
-            FROM (
-            SELECT checkpoint_id, min(thread_id) AS thread_id FROM checkpoints WHERE checkpoint_ns = ''
-            AND (substr(checkpoint_id, 1, :n) = :typed OR substr(checkpoint_id, -:n) = :typed OR :n = 0)
-            GROUP BY checkpoint_id ORDER BY checkpoint_id DESC LIMIT :limit) found""",
-            {"typed": typed, "n": len(typed), "limit": limit},
-        )
-        return [(checkpoint_id, thread_id, title or "") for checkpoint_id, thread_id, title in rows]
-
     def pruned_checkpoint(self, thread: str, text: str, shortest: int) -> tuple[str, str, str | None] | None:
         named = {"id": text, "n": len(text), "thread": thread, "shortest": shortest}
         for thread_id, checkpoint_id, following in self._rows(_PRUNED, named):

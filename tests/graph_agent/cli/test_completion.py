@@ -8,17 +8,11 @@ from typing import Any, get_origin
 import pytest
 import typer
 
-from graph_agent.cli.completion import (
-    FREE_TEXT,
-    SCRIPTS,
-    SOURCES,
-    LineCompletion,
-    install_script,
-    print_completions,
-    print_script,
-)
+from graph_agent.cli.completion import SCRIPTS, LineCompletion, install_script, print_completions, print_script
+from graph_agent.cli.completion_values import FREE_TEXT, ID_ARGUMENTS, ID_OPTIONS, SOURCES, complete_id
 from graph_agent.cli.main import app
 from graph_agent.errors import StorageError, UsageError
+from graph_agent.wording import format_age
 from tests.fakes.database_rows import Rows, record_of
 from tests.fakes.light_commands import asking
 
@@ -53,6 +47,11 @@ def complete(line: str) -> dict[str, str]:
     found = LineCompletion(typer.main.get_command(app), [f"graph-agent {line}"], is_line=True)
     answer = [one.partition("\t") for one in found.complete().splitlines()]
     return {value: about for value, _, about in answer}
+
+
+def as_typer_does(line: str) -> str:
+    text = LineCompletion(typer.main.get_command(app), [f"graph-agent {line}"], is_line=True).complete()
+    return f"{text}\n" if text else ""
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_ids_are_completed_with_a_description(rows: Rows) -> None:
     rows.call(record_of("interrupted", "call_b"), "t2")
 
     threads = complete("resume ")
-    assert (list(threads), threads["t2"]) == (["t2", "t1"], "Broken (interrupted)")
+    assert (list(threads), threads["t2"]) == (["t2", "t1"], f"Broken ({format_age(later)}, unfinished)")
     assert complete("approvals approve ") == {"call_a": "make"}
     assert list(complete("run --resume t1 --approve ")) == ["call_a", "all"]
     assert list(complete("recover --retry ")) == ["call_b"]
@@ -137,6 +136,92 @@ def test_a_call_id_of_several_threads_is_completed_with_its_thread(rows: Rows) -
     asking(rows, "t2")
 
     assert sorted(complete("approvals reject ")) == ["t1:call_a", "t2:call_a"]
+
+
+def test_checkpoints_are_offered_by_both_ends_of_their_ids_newest_first_and_a_forks_copy_once(rows: Rows) -> None:
+    rows.thread("t1", title="Build it")
+    rows.thread("t2", title="A fork")
+    for thread, checkpoint in (("t1", "1f01-aa"), ("t1", "1f02-bb"), ("t2", "1f01-aa"), ("t2", "1f03-ab")):
+        rows.execute(
+            "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)"
+            " VALUES (?, ?, 'json', '{}', '{}')",
+            thread,
+            checkpoint,
+        )
+
+    assert list(complete("fork ").items()) == [
+        ("1f03-ab", "A fork"),
+        ("1f02-bb", "Build it"),
+        ("1f01-aa", "Build it"),
+    ]
+    assert [list(complete(f"fork {typed}")) for typed in ("1f01", "bb", "b")] == [["1f01-aa"], ["1f02-bb"], []]
+
+
+def test_a_chat_that_was_left_without_a_message_is_not_offered(rows: Rows) -> None:
+    rows.thread("left")
+    rows.thread("queued")
+    rows.execute("INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('queued', 'hello', '', '')")
+
+    assert list(complete("threads show ")) == ["queued"]
+
+
+def test_an_id_is_completed_alike_with_and_without_the_parser(rows: Rows) -> None:
+    """Of each place where an id may be; Typer knows them all, the short way has two tables of them."""
+    asking(rows, "t1")
+    rows.call(record_of("interrupted", "call_b"), "t1")
+
+    def places(command: Any, path: str) -> Iterator[tuple[str, str]]:
+        for name in getattr(command, "commands", {}):
+            yield from places(command.commands[name], f"{path}{name} ")
+        arguments = iter(one for one in getattr(command, "params", ()) if one.param_type_name == "argument")
+        for one in (*(one for one in command.params if one.param_type_name == "option"), next(arguments, None)):
+            if one is not None and one.name in _IDS and not hasattr(command, "commands"):
+                yield from ((path if sign == one.name else f"{path}{sign} ", one.name) for sign in one.opts)
+
+    found = dict(places(typer.main.get_command(app), ""))
+    session = {f"{sign} ": name for sign, name in ID_OPTIONS[""].items()}
+    assert found | session == {
+        **{f"{command} ": name for command, name in ID_ARGUMENTS.items()},
+        **{
+            f"{command} {sign} ".lstrip(): name
+            for command, options in ID_OPTIONS.items()
+            for sign, name in options.items()
+        },
+    }
+    for line in (*found, *session):
+        assert as_typer_does(line) == complete_id("line", [f"graph-agent {line}"])
+
+
+_IDS = frozenset((*ID_ARGUMENTS.values(), *(name for options in ID_OPTIONS.values() for name in options.values())))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "resume",
+        "threads sh",
+        "run --message --thread ",
+        "run -- --thread ",
+        "inspect --db a.db ",
+        "inspect 't ",
+        "resume -",
+        "threads list --thread ",
+        "recover t1 ",
+        "run --thread=t",
+        "nothing --thread ",
+    ],
+)
+def test_all_but_a_plain_place_of_an_id_is_left_to_the_parser(rows: Rows, line: str) -> None:
+    assert complete_id("line", [f"graph-agent {line}"]) is None
+
+
+def test_an_option_for_an_id_may_follow_other_words(rows: Rows) -> None:
+    rows.thread("one two", turns=1)
+
+    line = "run --mode plan --thread o"
+    assert complete_id("line", [f"graph-agent {line}"]) == as_typer_does(line) != ""
+    assert complete_id("words", ["graph-agent", "resume", "o"]) == as_typer_does("resume o").replace("'", "")
 
 
 def test_completion_reads_the_database_of_the_line(rows: Rows, tmp_path: Path) -> None:
@@ -261,7 +346,7 @@ def test_no_line_can_control_the_terminal(rows: Rows, capsys: pytest.CaptureFixt
 
     print_completions(typer.main.get_command(app), ["graph-agent", "resume", ""], is_line=False)
 
-    assert capsys.readouterr().out == "a b\tx\\x1b[2J\\ty (idle)\n"
+    assert capsys.readouterr().out.startswith("a b\tx\\x1b[2J\\ty (")
 
 
 def _program(home: Path) -> Path:

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from graph_agent.app.reader import read_database
@@ -116,28 +114,6 @@ def test_only_the_kinds_asked_for_are_looked_at(reader: Reader) -> None:
         assert reader.resolve(
             "shared-000007".replace("shared", "alpha-thread:shared"), kinds=("checkpoint",)
         ) == Target("checkpoint", "alpha-thread", "shared-000007")
-
-
-def test_checkpoints_are_offered_by_both_ends_of_their_ids_newest_first_and_a_forks_copy_once(
-    tmp_path: Path,
-) -> None:
-    rows = Rows(tmp_path / "a.db")
-    rows.thread("t1", title="Build it")
-    rows.thread("t2", title="A fork")
-    for thread, checkpoint in (("t1", "1f01-aa"), ("t1", "1f02-bb"), ("t2", "1f01-aa"), ("t2", "1f03-ab")):
-        rows.execute(
-            "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)"
-            " VALUES (?, ?, 'json', '{}', '{}')",
-            thread,
-            checkpoint,
-        )
-    rows.close()
-
-    with read_database(rows.path) as reader:
-        found = [reader.suggest_checkpoints(typed, most) for typed, most in (("", 2), ("1f01", 9), ("b", 9))]
-
-    newest, first, ending = (("1f03-ab", "A fork"), ("1f01-aa", "Build it"), ("1f02-bb", "Build it"))
-    assert found == [[newest, ending], [first], [newest, ending]]
 
 
 _GONE, _STANDING = "1f1eac6a-7522-6fcc-8002-13ceac9a1775", "1f1eac6a-9000-6fcc-8002-13ceac9a1777"
