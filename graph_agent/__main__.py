@@ -26,7 +26,7 @@ def main() -> int:
     # Nothing is lost while modules are loaded, and an exception would pass through code of libraries.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     if asked := os.environ.get("_GRAPH_AGENT_COMPLETE"):
-        from graph_agent.cli.completion_values import complete_id  # noqa: PLC0415 - as above
+        from graph_agent.cli.completion import complete_id  # noqa: PLC0415 - as above
 
         if (lines := complete_id(asked, sys.argv[1:])) is not None:
             sys.stdout.write(lines)

@@ -1,28 +1,39 @@
-"""What reads threads without running them: the database reader, and the graph with the place of a thread in it."""
+"""What reads threads without running them: the database reader, the ids that completion offers, and the graph with
+the place of a thread in it.
+
+Importing it loads little, since ids are completed while somebody waits with a finger on a key.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graph_agent.config.paths import ServerPath
 from graph_agent.graph.edges import EDGES, END, START
-from graph_agent.inspect import Inspection, Reader, Visits
-from graph_agent.storage import open_read_store, server_stamp
+from graph_agent.storage import open_read_connection, open_read_store, server_stamp
 from graph_agent.wording import escape
+
+if TYPE_CHECKING:
+    from graph_agent.inspect import Inspection, Reader, Visits
 
 __all__ = [
     "GraphEdge",
     "GraphNode",
     "GraphView",
+    "SuggestedCheckpoint",
+    "SuggestedThread",
     "build_graph",
     "database_stamp",
     "format_mermaid",
     "read_database",
+    "suggest_checkpoints",
+    "suggest_threads",
 ]
 
 
-def read_database(path: Path) -> Reader:
+def read_database(path: Path) -> "Reader":
     """Open a database file: one of ours, of any version up to this one, or one of LangGraph's own SQLite saver.
 
     Raises:
@@ -31,6 +42,8 @@ def read_database(path: Path) -> Reader:
         DamagedDatabase: it is neither, or damaged.
         StorageError: it cannot be read.
     """
+    from graph_agent.inspect import Reader  # noqa: PLC0415 - ids are completed without it
+
     return Reader(open_read_store(path))
 
 
@@ -50,6 +63,60 @@ def database_stamp(database: Path) -> tuple[tuple[int, int, int] | None, ...]:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     return stat(database), stat(database.with_name(f"{database.name}-wal"))
+
+
+_THREADS = """SELECT t.thread_id, t.title, t.updated_at, t.next_nodes = '[]' FROM threads t
+    WHERE (:n = 0 OR substr(t.thread_id, 1, :n) = :typed OR substr(t.thread_id, -:n) = :typed)
+    AND (t.checkpoint_id IS NOT NULL OR t.turns > 0 OR t.title <> '' OR t.parent_thread IS NOT NULL
+        OR t.next_nodes <> '[]'
+        OR EXISTS (SELECT 1 FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL))
+    ORDER BY t.updated_at DESC, t.thread_id LIMIT :most"""
+_CHECKPOINTS = """SELECT checkpoint_id, (SELECT title FROM threads t WHERE t.thread_id = found.thread_id), thread_id
+    FROM (SELECT checkpoint_id, min(thread_id) AS thread_id FROM checkpoints WHERE checkpoint_ns = ''
+        AND (:n = 0 OR substr(checkpoint_id, 1, :n) = :typed OR substr(checkpoint_id, -:n) = :typed)
+        GROUP BY checkpoint_id ORDER BY checkpoint_id DESC LIMIT :most) found"""
+
+
+class SuggestedThread(NamedTuple):
+    """A thread in short."""
+
+    thread_id: str
+    title: str
+    updated_at: str
+    is_idle: bool
+    """Whether it waits for nothing but a message; a sub-agent that nobody needs any more counts as not idle."""
+
+
+class SuggestedCheckpoint(NamedTuple):
+    """A checkpoint and its thread; of copies that forks have, the one of the first thread by id."""
+
+    checkpoint_id: str
+    title: str
+    """Of the thread; empty if it has none."""
+    thread_id: str
+
+
+def suggest_threads(database: Path, typed: str, most: int) -> Iterator[SuggestedThread]:
+    """The newest threads with a message whose ids begin or end with what was typed.
+
+    Raises:
+        NothingYet: there is no database.
+        StorageError: it cannot be read.
+    """
+    with closing(open_read_connection(database)) as source:
+        for thread_id, title, updated_at, is_idle in source.stream(_THREADS, _typed(typed, most)):
+            yield SuggestedThread(str(thread_id), str(title or ""), str(updated_at or ""), bool(is_idle))
+
+
+def suggest_checkpoints(database: Path, typed: str, most: int) -> Iterator[SuggestedCheckpoint]:
+    """The newest checkpoints of all threads whose ids begin or end with what was typed. Raises as above."""
+    with closing(open_read_connection(database)) as source:
+        for checkpoint_id, title, thread_id in source.stream(_CHECKPOINTS, _typed(typed, most)):
+            yield SuggestedCheckpoint(str(checkpoint_id), str(title or ""), str(thread_id))
+
+
+def _typed(typed: str, most: int) -> dict[str, str | int]:
+    return {"typed": typed, "n": len(typed), "most": most}
 
 
 _FACTS = ("thread_id", "checkpoint_id", "status", "next", "since")
@@ -93,7 +160,7 @@ class GraphView(NamedTuple):
 
 
 def build_graph(
-    found: Inspection | None = None, visits: Visits | None = None, *, is_foreign: bool = False
+    found: "Inspection | None" = None, visits: "Visits | None" = None, *, is_foreign: bool = False
 ) -> GraphView:
     """Combine the edge table with what a thread visited. Of a foreign graph only the visits are known."""
     outcomes: dict[tuple[str, str], list[str]] = {}

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer import BadParameter, Option, Typer
 from typer._click.exceptions import BadOptionUsage, MissingParameter, NoArgsIsHelpError, NoSuchOption, UsageError
+from typer._click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
@@ -24,12 +25,14 @@ from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP, describe_exit_cod
 from graph_agent.wording import escape
 
 __all__ = [
+    "LineCompletion",
     "PlainCommand",
     "PlainGroup",
     "ResumeCommand",
     "RunCommand",
     "ServerCommand",
     "command_group",
+    "print_completions",
     "write_examples",
 ]
 
@@ -344,13 +347,20 @@ class _PlainArgument(TyperArgument):
         return super().shell_complete(ctx, incomplete) if found is None else found
 
 
-def _complete_values(parameter: Any, ctx: Any, incomplete: str) -> list[Any] | None:
+def _complete_values(parameter: Any, ctx: Any, incomplete: str) -> list[CompletionItem] | None:
     """What the database and the settings offer; None if Typer knows the values from the parameter's type."""
     if parameter.type_descriptor.is_choice:
         return None
-    from graph_agent.cli.completion import complete_parameter
+    from graph_agent.cli.completion import FILES, SOURCES, find_values
 
-    return complete_parameter(ctx, parameter.name, incomplete)
+    group = ctx.parent.info_name if ctx.parent else ""
+    source = SOURCES.get(f"{group} {parameter.name}") or SOURCES.get(parameter.name)
+    if source is None:
+        return None
+    return [
+        CompletionItem(incomplete, type="file") if one == FILES else CompletionItem(one.value, help=one.help)
+        for one in find_values(source, ctx.params.get("db"), incomplete)
+    ]
 
 
 def _make_plain(parameter: Any) -> Any:
@@ -389,3 +399,58 @@ def _shared_options() -> tuple[Any, ...]:
     for option in options:
         option.expose_value = False
     return options
+
+
+def print_completions(program: Any, arguments: Sequence[str], *, is_line: bool) -> None:
+    """Print the completions, one per line: the value, a tab, its help text.
+
+    Args:
+        arguments: the words up to the cursor, beginning with the program's name; with `is_line`, as bash asks, one
+            word that holds the whole line.
+    """
+    text = LineCompletion(program, arguments, is_line=is_line).complete()
+    sys.stdout.write(f"{text}\n" if text else "")
+
+
+class LineCompletion(ShellComplete):
+    """Typer's completion, with the protocol of our scripts, see `completion`."""
+
+    name = "graph-agent"
+    source_template = ""
+
+    def __init__(self, program: Any, arguments: Sequence[str], *, is_line: bool) -> None:
+        super().__init__(program, {}, "graph-agent", "_GRAPH_AGENT_COMPLETE")
+        self._is_line = is_line
+        self._words = list(arguments)
+        if is_line:
+            line = "".join(arguments)
+            self._words = words = split_arg_string(line)
+            if not words or (line[-1:].isspace() and not words[-1][-1:].isspace()):
+                words.append("")  # The cursor is on a new word.
+
+    def source_vars(self) -> dict[str, Any]:
+        """Nothing: our scripts are not templates."""
+        return {}
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The complete words, and the incomplete last one."""
+        *complete, incomplete = self._words[1:] or [""]
+        return complete, incomplete
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """The completions; the value of `--name=value` comes with its name, because the shells replace the word."""
+        name, sign, _ = incomplete.partition("=")
+        items = super().get_completions(list(args), incomplete)
+        if not sign or not incomplete.startswith("-") or "--" in args:
+            return items
+        return [
+            item if item.type == "file" else CompletionItem(f"{name}={item.value}", help=item.help)
+            for item in items
+        ]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One line."""
+        from graph_agent.cli.completion import FILES, Value
+
+        value = FILES if item.type == "file" else Value(item.value, item.help or "")
+        return value.as_line(is_quoted=self._is_line)

@@ -19,7 +19,14 @@ from typer.core import TyperCommand
 from typer.main import get_command, get_group
 
 from graph_agent.cli.arguments import expand_arguments, find_similar, find_similar_option, read_stdin
-from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, RunCommand, write_examples
+from graph_agent.cli.command_types import (
+    PlainCommand,
+    PlainGroup,
+    ResumeCommand,
+    RunCommand,
+    print_completions,
+    write_examples,
+)
 from graph_agent.cli.commands import session
 from graph_agent.cli.commands.approvals import agents_app, approvals_app, policy_app, recover_command, tools_app
 from graph_agent.cli.commands.config import (
@@ -65,8 +72,6 @@ def main() -> int:
 
     def run_command() -> None:
         if protocol:
-            from graph_agent.cli.completion import print_completions
-
             print_completions(get_command(app), sys.argv[1:], is_line=protocol == "line")
         else:
             print_result_on_signal(*parse_run_options(sys.argv[1:]))

@@ -127,9 +127,9 @@ def test_a_command_is_completed_without_what_reads_the_database(tmp_path: Path) 
 
 
 def test_an_id_is_completed_with_little_more_than_the_database(tmp_path: Path) -> None:
-    reading = ["graph_agent.app.suggested_ids", "graph_agent.storage.sqlite.read_connection"]
+    reading = ["graph_agent.app.reader", "graph_agent.storage.sqlite.read_connection"]
 
-    loaded = load(["graph_agent.__main__", "graph_agent.cli.completion_values", *reading], tmp_path).modules
+    loaded = load(["graph_agent.__main__", "graph_agent.cli.completion", *reading], tmp_path).modules
 
     slow = {"typer", "rich", "dataclasses", "inspect", "asyncio", "pydantic", "graph_agent.inspect"}
     assert loaded & slow == set()

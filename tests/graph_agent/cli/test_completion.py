@@ -8,8 +8,17 @@ from typing import Any, get_origin
 import pytest
 import typer
 
-from graph_agent.cli.completion import SCRIPTS, LineCompletion, install_script, print_completions, print_script
-from graph_agent.cli.completion_values import FREE_TEXT, ID_ARGUMENTS, ID_OPTIONS, SOURCES, complete_id
+from graph_agent.cli.command_types import LineCompletion, print_completions
+from graph_agent.cli.completion import (
+    FREE_TEXT,
+    ID_ARGUMENTS,
+    ID_OPTIONS,
+    SCRIPTS,
+    SOURCES,
+    complete_id,
+    install_script,
+    print_script,
+)
 from graph_agent.cli.main import app
 from graph_agent.errors import StorageError, UsageError
 from graph_agent.wording import format_age
@@ -166,7 +175,7 @@ def test_a_chat_that_was_left_without_a_message_is_not_offered(rows: Rows) -> No
 
 
 def test_an_id_is_completed_alike_with_and_without_the_parser(rows: Rows) -> None:
-    """Of each place where an id may be; Typer knows them all, the short way has two tables of them."""
+    # Of each place where an id may be; Typer knows them all, the short way has two tables of them.
     asking(rows, "t1")
     rows.call(record_of("interrupted", "call_b"), "t1")
 
