@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -113,18 +113,22 @@ class Hunk(NamedTuple):
 
     def trimmed(self, context: int) -> Iterator["Hunk"]:
         """The same with at most so many unchanged lines around each change, in pieces where lines are left out."""
-        changed = [number for number, line in enumerate(self.lines) if line[:1] != " "]
-        old, new, begun = self.old, self.new, Hunk(self.old, self.new, ())
+        kept = bytearray(len(self.lines))
         for number, line in enumerate(self.lines):
-            if any(abs(number - one) <= context for one in changed):
-                begun = begun._replace(lines=(*begun.lines, line)) if begun.lines else Hunk(old, new, (line,))
-            elif begun.lines:
-                yield begun
-                begun = Hunk(old, new, ())
-            old += line[:1] in (" ", "-")
-            new += line[:1] in (" ", "+")
-        if begun.lines:
-            yield begun
+            if line[:1] != " ":
+                around = slice(max(number - context, 0), number + context + 1)
+                kept[around] = b"\1" * len(kept[around])
+        old, new, end = self.old, self.new, 0
+        while (start := kept.find(1, end)) >= 0:
+            old, new = _numbers_after(old, new, self.lines[end:start])
+            gap = kept.find(0, start)
+            end = gap if gap >= 0 else len(kept)
+            yield (piece := Hunk(old, new, self.lines[start:end]))
+            old, new = _numbers_after(old, new, piece.lines)
+
+
+def _numbers_after(old: int, new: int, lines: Sequence[str]) -> tuple[int, int]:
+    return old + sum(line[:1] in (" ", "-") for line in lines), new + sum(line[:1] in (" ", "+") for line in lines)
 
 
 def parse_diff(diff: str) -> tuple[list[str], list[Hunk]]:

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,22 @@ def test_a_long_new_file_whose_stored_diff_is_cut_is_shown_from_its_content() ->
     assert _plain(lines)[-3:] == ["  5027 +line 5027", "  5028 +line 5028", _plain(page.head)[0]]
     assert "  … 4,990 lines not shown" in _plain(lines)
     assert len(lines) == 42
+
+
+def test_the_work_of_showing_a_diff_grows_with_its_lines() -> None:
+    counts = []
+    for lines in (100, 400):
+        before, after = ("".join(f"{word} {number}\n" for number in range(lines)) for word in ("old", "new"))
+        item = approval(
+            "c1", "write_file", {"file_path": "a.txt", "content": after}, kind="write", preview=_diff(before, after)
+        )
+        calls = list[str]()
+        sys.setprofile(lambda _frame, what, _arg: calls.append(what))  # noqa: B023 - called in this round alone
+        _page(item)
+        sys.setprofile(None)
+        counts.append(len(calls))
+
+    assert counts[1] <= 4.5 * counts[0]
 
 
 def test_arguments_edited_at_the_prompt_are_told_apart_from_the_models() -> None:
