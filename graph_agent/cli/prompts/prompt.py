@@ -15,9 +15,9 @@ from graph_agent.cli.prompts.choices import HELP, HIDDEN, NOT_A_KEY, NOTHING_TYP
 from graph_agent.cli.prompts.editor import PagerFailed, show_in_pager
 from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.render.approval_page import Page
-from graph_agent.cli.render.console import fold, safe_text
+from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.cli.views.table import is_plain_terminal
+from graph_agent.cli.views.table import is_plain_terminal, wrap_line
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
 from graph_agent.inspect.calls import author_words
@@ -180,11 +180,9 @@ class Prompt:
 
     def _explain(self, keys: KeyLine, shown: Shown) -> None:
         width = self.display.width
-        lines = [
-            piece for line in keys.explanations() for piece in fold(Text(line), width, "", "    ", by_words=True)
-        ]
-        how = Text("  Enter answers with the key that is typed, or chosen with the arrows.")
-        self.display.lines([*lines, *fold(how, width, "", "  ", by_words=True), *shown.page.details])
+        how = "  Enter answers with the key that is typed, or chosen with the arrows."
+        lines = [Text(piece) for line in (*keys.explanations(), how) for piece in wrap_line(line, width)]
+        self.display.lines([*lines, *shown.page.details])
         self.terminal.drop_typed_ahead()
 
     def say(self, line: str, style: str = "") -> None:

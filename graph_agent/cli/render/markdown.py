@@ -152,7 +152,8 @@ class MarkdownStream:
         return shown
 
     def _draw_block(self, block: "_Block", source: Sequence[str], *, is_continued: bool) -> list[Text]:
-        width = self._console.width
+        # The last column stays free where lines are redrawn, so that none is cut while it streams.
+        width = max(self._console.width - self._console.is_interactive, 1)
         if not block.fits(source, width):
             return [piece for line in source for piece in fold(Text(line), width)]
         with self._console.use_theme(_theme(color_of("cyan"), color_of("dim"))):

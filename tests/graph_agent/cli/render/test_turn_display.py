@@ -220,11 +220,12 @@ def test_an_answer_longer_than_the_screen_is_streamed_once_and_whole(columns: in
     for start in range(0, len(_ANSWER), size):
         seen.tells(TextDelta(_ANSWER[start : start + size]))
         assert seen.screen.scrolled[: len(scrolled)] == scrolled
+        assert not any("…" in line for line in seen.screen.lines)
         scrolled = seen.screen.scrolled
     seen.tells(ModelMessage(_ANSWER))
     seen.story.finish()
 
-    told = MarkdownStream(Console(width=columns, color_system=None))
+    told = MarkdownStream(Console(width=columns - 1, color_system=None))
     assert seen.looks() == [line.plain.rstrip() for line in (*told.add(_ANSWER), *told.end())]
 
 
