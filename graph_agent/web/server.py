@@ -27,6 +27,7 @@ from graph_agent.web.rendering import static_file, static_names
 from graph_agent.web.runner import ThreadRunner
 from graph_agent.web.site import Refused, Site
 from graph_agent.web.state import state_regions, state_routes
+from graph_agent.web.tasks import task_list_regions, task_regions, task_routes
 from graph_agent.web.threads import thread_list_regions, thread_regions, thread_routes
 from graph_agent.wording import escape
 
@@ -69,6 +70,7 @@ def create_app(site: Site) -> "ASGIApp":
     routes = [
         *question_routes(site),
         *thread_routes(site),
+        *task_routes(site),
         *state_routes(site),
         *call_routes(site),
         Route("/live", _live(site)),
@@ -91,6 +93,8 @@ def _live(site: Site) -> Callable[[Request], Any]:
         "/": lambda request: inbox_regions(site, request)[0],
         "/threads": lambda request: thread_list_regions(site, request)[0],
         "/thread": lambda request: thread_regions(site, request)[0],
+        "/tasks": lambda request: task_list_regions(site, request)[0],
+        "/task": lambda request: task_regions(site, request)[0],
         "/state": lambda request: state_regions(site, request),
         "/calls": lambda request: call_list_regions(site, request)[0],
         "/call": lambda request: call_regions(site, request),

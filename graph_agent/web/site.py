@@ -27,7 +27,9 @@ __all__ = ["Form", "Outcome", "Refused", "Site", "address", "number_in"]
 _MAX_FORM_BYTES = 1024 * 1024
 _MAX_FIELDS = 2_000
 _MAX_NOTICES = 50
-_PAGES = frozenset(("/", "/threads", "/thread", "/state", "/calls", "/call", "/files", "/diff", "/value"))
+_PAGES = frozenset(
+    ("/", "/threads", "/thread", "/tasks", "/task", "/state", "/calls", "/call", "/files", "/diff", "/value")
+)
 """Where a form may lead back to."""
 _STATUS: Sequence[tuple[type[AgentError], int]] = (
     (UnknownId, 404),

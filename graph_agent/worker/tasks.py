@@ -31,6 +31,7 @@ __all__ = [
     "find_task",
     "is_answered",
     "list_tasks",
+    "live_workers",
     "overview",
     "retry_task",
     "short_id",
@@ -248,6 +249,15 @@ async def retry_task(database: Path, text: str) -> TaskView:
     return find_task(database, view.task.task_id)
 
 
+def live_workers(database: Path) -> list[WorkerRow]:
+    """The workers whose process is alive, as far as this host can tell.
+
+    Raises:
+        StorageError: the database cannot be read.
+    """
+    return [worker for worker in read_workers(database) if is_alive(worker.lease)]
+
+
 def overview(database: Path, ended: int = 5) -> Overview:
     """Workers, tasks and busy threads of the whole database.
 
@@ -264,8 +274,7 @@ def overview(database: Path, ended: int = 5) -> Overview:
             threads = [one for one in reader.threads() if one.holder is not None or one.status != "idle"]
     except NothingYet:
         threads = []
-    workers = [worker for worker in read_workers(database) if is_alive(worker.lease)]
-    return Overview(workers, open_views[::-1] + over[:ended], threads)
+    return Overview(live_workers(database), open_views[::-1] + over[:ended], threads)
 
 
 @asynccontextmanager

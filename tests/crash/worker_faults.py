@@ -42,7 +42,7 @@ KINDS = ("kill", *HOST_FAULTS, "short pause", *SERVER_FAULTS)
 _LONG = (12.5, 14.5)
 """Seconds: longer than a lease."""
 _GRACE_S = 150.0
-"""Within which all tasks end after the last fault."""
+"""Within which something happens, once the last fault has passed: a task ends, or the person is asked."""
 _CLOCK_LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 _IN_COMMIT = "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
 
@@ -113,7 +113,7 @@ class Faults:
         left = list(planned)
         for worker in self._workers:
             self._start(worker)
-        until = time.monotonic() + _GRACE_S
+        until, reached = 0.0, tuple[int, ...]()
         try:
             while True:
                 self._end_due()
@@ -121,12 +121,17 @@ class Faults:
                 open_tasks = self._look()
                 if left and open_tasks and self._inject(left[0]):
                     left.pop(0)
+                # A machine that is busy takes long for each step, and takes it.
+                now = (len(left), open_tasks, len(self.trial.asked), self.trial.allowed.total())
+                if now != reached:
+                    until, reached = time.monotonic() + _GRACE_S, now
                 if left:
-                    until = time.monotonic() + _GRACE_S
                     with suppress(AgentError):
                         for _ in range(tasks - open_tasks):
                             self.trial.add()
-                elif (not open_tasks and not self._due) or time.monotonic() > until:
+                elif not open_tasks and not self._due:
+                    break
+                if time.monotonic() > until:
                     break
                 time.sleep(self.trial.chance.uniform(0.05, 0.2))
         finally:
@@ -325,7 +330,7 @@ def play_faults(
         addresses = [place.address for place in places if place]
         server = stack.enter_context(running_server(programs, addresses))
         url = server.create_database()
-        model = stack.enter_context(FakeOpenAI(REPLIES, strict=True, by_history=True))
+        model = stack.enter_context(FakeOpenAI(REPLIES, strict=True, by_history=True, log=folder / "requests"))
         for place in places:
             if place is not None:
                 place.within(model.listen)
@@ -366,6 +371,8 @@ def main(arguments: list[str]) -> int:
     broken, programs, missing = 0, find_programs(), hosts_missing()
     if programs is None:
         parser.error("no PostgreSQL server was found (apt install postgresql)")
+    if options.skew and (without := clocks_missing()):
+        parser.error(f"no worker can have a wrong clock: {without}")
     clocks = (0, options.skew, 0, -options.skew) if options.skew else (0,)
     for number, kind in enumerate(options.kind or KINDS):
         root = Path(tempfile.mkdtemp(prefix="faults-"))

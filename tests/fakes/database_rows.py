@@ -143,6 +143,19 @@ class Rows:
             },
         )
 
+    def task(self, task_id: str = "task1", *, state: str = "queued", **columns: Any) -> None:
+        """A task; its thread is that of `thread` unless named."""
+        given = {
+            "thread_id": "t1",
+            "prompt": "tidy up",
+            "workspace": "/w",
+            "options": '{"flags": {}}',
+            "branch": "",
+            "every": 0,
+        }
+        times = {"not_before": START, "added_at": START, "added_by": "pid 1"}
+        self._insert("tasks", {"task_id": task_id, "state": state, **given, **times, **columns})
+
     def _insert(self, table: str, columns: dict[str, Any]) -> None:
         names, places = ", ".join(columns), ", ".join("?" for _ in columns)
         self._connection.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", tuple(columns.values()))  # noqa: S608 - names of our own columns

@@ -198,7 +198,9 @@ def test_everything_works_by_keyboard_without_scripts_and_on_a_narrow_screen(
     command("run", f"create notes.txt with {_HOSTILE}", "--thread", "t2")
     command("run", _HOSTILE, "--thread", "t3")
     [first, _] = command.json("approvals", "list")["approvals"]
+    task = command.json("tasks", "add", _HOSTILE)["task_id"]
     paths = ["/", "/threads?q=img", "/thread?id=t2", "/thread?id=t3", "/state?id=t2", "/calls", "/files?id=t2"]
+    paths += ["/tasks", f"/task?id={task}"]
     paths.append(f"/call?thread={first['thread_id']}&call={first['call_id'].rpartition(':')[2]}")
     with _served(command) as server, _signed_in(browser, server, viewport={"width": 390, "height": 844}) as page:
         events: list[str] = []
@@ -270,3 +272,28 @@ def test_a_turn_is_steered_and_stopped_from_the_browser(tmp_path: Path, browser:
             page.keyboard.press("Control+Enter")
             expect(page.locator("#transcript")).to_contain_text("after", timeout=_SOON_MS)
             assert re.search("and now", page.inner_text("#transcript"))
+
+
+def test_a_running_task_is_watched_and_cancelled_after_a_second_click(tmp_path: Path, browser: Browser) -> None:
+    with scripted(tmp_path, [DELAY(60, TXT("late"))]) as command:
+        with _served(command) as server, _signed_in(browser, server) as page:
+            page.get_by_role("link", name="Tasks").click()
+            expect(page.locator("#workers")).to_contain_text("No worker is running")
+            _live(page)
+            command("tasks", "add", "tidy up")
+            expect(page.locator("#tasks")).to_contain_text("queued", timeout=_SOON_MS)
+            worker = command.start("worker")
+            until(lambda: len(command.server.requests) == 1)
+            expect(page.locator("#tasks")).to_contain_text("running", timeout=_SOON_MS)
+            expect(page.locator("#workers")).to_contain_text(f"process {worker.pid}", timeout=_SOON_MS)
+            page.get_by_role("link", name="tidy up").click()
+            page.get_by_role("link", name=re.compile("[0-9a-f]{32}")).click()
+            expect(page.locator("#transcript")).to_contain_text("tidy up", timeout=_SOON_MS)
+            page.go_back()
+            expect(page.get_by_role("button", name="Cancel it now")).to_be_hidden()
+            page.get_by_text("Cancel the task").click()
+            page.get_by_role("button", name="Cancel it now").click()
+            expect(page.locator(".notice")).to_contain_text("is cancelled")
+            expect(page.locator("#task")).to_contain_text("cancelled", timeout=_SOON_MS)
+            expect(page.get_by_role("button", name="Retry")).to_be_visible()
+        command.kill(worker)

@@ -72,6 +72,8 @@ def _filled(rows: Rows, bad: str) -> None:
     rows.call({**record_of("awaiting_approval", "call_c", arguments=question, **shared), "requires_input": True})
     rows.call(record_of("awaiting_approval", "call_d", arguments={"command": bad}, **shared))
     rows.decision("approve", call_id="call_d", by=bad, reason=bad)
+    options = json.dumps({"flags": {}, "host": bad, "repository": bad, "revision": bad})
+    rows.task(state="failed", prompt=bad, workspace=bad, branch=bad, error=bad, added_by=bad, options=options)
 
 
 @pytest.mark.parametrize("bad", _HOSTILE)
@@ -79,6 +81,7 @@ def test_no_foreign_text_becomes_markup_in_any_page(rows: Rows, bad: str) -> Non
     _filled(rows, bad)
     pages = open_pages(rows.path)
     paths = ["/", "/threads", "/threads?q=x", "/thread?id=t1", "/calls", "/call?thread=t1&call=call_b"]
+    paths += ["/tasks", "/task?id=task1"]
 
     for path in [*paths, f"/threads?q={json.dumps(bad)[1:-1].replace('&', '%26').replace('#', '%23')}"]:
         response = pages.get(path)
@@ -120,6 +123,9 @@ def test_an_empty_server_says_so(tmp_path: Path) -> None:
     assert "Nothing waits for you." in pages.get("/").text
     assert "No threads yet" in pages.get("/threads").text
     assert "No calls." in pages.get("/calls").text
+    assert {"No tasks yet", "No worker is running"} <= set(
+        re.findall(r"No \w+ (?:yet|is running)", pages.get("/tasks").text)
+    )
 
 
 def _asked(page: str, call: str = "call_a") -> str:
@@ -374,6 +380,34 @@ def test_the_turn_of_a_task_is_stopped_and_its_worker_goes_on_with_others(tmp_pa
     assert (notice.startswith("The worker stops the turn, and its task is cancelled."), is_running) == (True, True)
 
 
+_TASKS: tuple[tuple[str, dict[str, Any], list[str], str, str], ...] = (
+    ("queued", {}, ["queued", "No worker begins or continues it."], "/task/cancel", "is cancelled."),
+    ("failed", {"error": "no model"}, ["failed", "no model"], "/task/retry", "is queued again."),
+    ("done", {"worker": "w1"}, ["done", "w1"], "", ""),
+)
+
+
+@pytest.mark.parametrize(("state", "columns", "shown", "action", "notice"), _TASKS)
+def test_a_task_is_shown_with_its_thread_and_can_be_cancelled_or_retried(
+    rows: Rows, state: str, columns: dict[str, Any], shown: list[str], action: str, notice: str
+) -> None:
+    rows.thread(checkpoint_id="c1")
+    rows.task(state=state, **columns)
+    pages = open_pages(rows.path)
+    listed, page = pages.get("/tasks").text, pages.get("/task?id=task1").text
+
+    assert [one for one in ("tidy up", state) if one not in text_of_page(listed)] == []
+    assert 'href="/task?id=task1"' in listed
+    assert [one for one in shown if one not in text_of_page(page)] == []
+    assert 'href="/thread?id=t1"' in page
+    assert re.findall(r'action="(/task/\w+)"', page) == ([action] if action else [])
+    assert "/task/" not in open_pages(rows.path, is_read_only=True).get("/task?id=task1").text
+    if action:
+        done = pages.post(action, {"id": "task1", "back": "/task?id=task1"})
+        assert notice in pages.notice_after(done)
+        assert pages.post(action, {"id": "task1"}).status_code == 400
+
+
 def test_the_mode_is_stored_and_a_held_thread_keeps_its_own(rows: Rows) -> None:
     rows.thread(checkpoint_id="c1", workspace=str(rows.path.parent))
     pages = open_pages(rows.path)
@@ -521,17 +555,18 @@ def test_the_first_paint_takes_at_most_fifty_kilobytes(rows: Rows) -> None:
     _big(rows)
     pages, styles = open_pages(rows.path), len(static_file("app.css")[0])
 
-    for path in ("/", "/threads", "/thread?id=t1", "/calls", "/call?thread=t1&call=call_001"):
+    for path in ("/", "/threads", "/thread?id=t1", "/tasks", "/calls", "/call?thread=t1&call=call_001"):
         page = pages.get(path)
         assert page.status_code == 200
         assert len(page.content) + styles <= 50_000, f"{path}: {len(page.content)} + {styles}"
 
 
-@pytest.mark.parametrize("path", ["/", "/threads", "/thread?id=t1", "/calls"])
+@pytest.mark.parametrize("path", ["/", "/threads", "/thread?id=t1", "/tasks", "/task?id=task0", "/calls"])
 def test_a_page_needs_as_few_statements_with_a_thousand_threads_as_with_ten(rows: Rows, path: str) -> None:
     counts = []
     for number in range(1000):
         asking(rows, f"t{number}")
+        rows.task(f"task{number}", state="started", thread_id=f"t{number}")
         if number in (9, 999):
             counts.append(_statements(open_pages(rows.path), path))
 
