@@ -383,11 +383,11 @@ _PLACES = {"": "another chat or run", "cli ": "another terminal", "web ": "the b
 
 
 def author_words(by: str) -> str:
-    """Who gave an answer in another process, in words for the person here, who does not know process ids."""
+    """Who gave an answer, in words for the person here, who does not know process ids."""
     from graph_agent.ports.background import process_started  # noqa: PLC0415 - few answers come from elsewhere
 
     where, found, pid = by.partition("pid ")
-    if found and not where and pid.isdecimal() and not process_started(int(pid)):
+    if found and not where and pid.isdecimal() and (int(pid) == os.getpid() or not process_started(int(pid))):
         return "you"
     return f"you, in {_PLACES[where]}" if found and where in _PLACES else by
 

@@ -92,8 +92,7 @@ def without_echo() -> Iterator[Callable[[float], bool]]:
 
 def ended_call(event: "ToolCallFinished") -> CallEnd:
     """How a call ended, from its event, for the person in front of the process that reports it."""
-    by = "you" if event.decided_by == f"pid {os.getpid()}" else author_words(event.decided_by)
-    end = describe_end(event.status, event.outcome, by, event.reason)
+    end = describe_end(event.status, event.outcome, author_words(event.decided_by), event.reason)
     return end._replace(by="you") if end.by == "user" else end
 
 

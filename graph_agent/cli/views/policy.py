@@ -29,6 +29,7 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.config.paths import folder_at, own_command
 from graph_agent.errors import UsageError
+from graph_agent.inspect.calls import author_words
 from graph_agent.ports import Grant, rules_with_folders
 from graph_agent.wording import escape, format_age
 
@@ -67,7 +68,7 @@ def _list_lines(rules: Sequence[Mapping[str, str]], grants: Sequence[Grant]) -> 
         title = f"{_NAMES[grant.effect]} {grant.id}  {scope[grant.scope]}{where}"
         yield colorize(escape(title), "heading")
         yield from _rule_lines(grant)
-        yield escape(f"  given {format_age(grant.at)} by {grant.by}, with call {grant.call_id}")
+        yield escape(f"  given {format_age(grant.at)} by {author_words(grant.by)}, with call {grant.call_id}")
     if grants:
         yield f"Revoke one with: {own_command()} policy revoke ID"
     elif not rules:

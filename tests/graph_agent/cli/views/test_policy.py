@@ -108,13 +108,13 @@ def test_rules_and_permissions_are_listed_with_their_source(rows: Rows, config: 
         "permission 1  in thread t1, in mode default and more permissive ones",
         "  │ bash(ls)",
         "  │ bash(cat '\\x1b[2J')",
-        f"  given {format_age(START)} by cli pid 7, with call call_a",
+        f"  given {format_age(START)} by you, in another terminal, with call call_a",
         "permission 2  in /w, from folder sub, in mode default and more permissive ones",
         "  │ write_file(/w/a)",
-        f"  given {format_age(START)} by cli pid 7, with call call_a",
+        f"  given {format_age(START)} by you, in another terminal, with call call_a",
         "permission 3  everywhere, in mode acceptEdits and more permissive ones",
         "  │ bash(pwd)",
-        f"  given {format_age(START)} by cli pid 7, with call call_a",
+        f"  given {format_age(START)} by you, in another terminal, with call call_a",
         "Revoke one with: graph-agent policy revoke ID",
     ]
 
