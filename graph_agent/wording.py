@@ -170,7 +170,7 @@ class Choice(NamedTuple):
     words: tuple[str, ...] = ()
     """Accepted too when typed in full."""
     rank: int = 0
-    """0 always has its label; the higher, the sooner the key is named without it where there is no room."""
+    """0 is always on the line; the higher, the sooner a key is left to the help where there is no room."""
 
 
 APPROVAL = (
@@ -192,7 +192,7 @@ RECOVERY = (
 PLAN = (
     Choice("y", "start", "leave plan mode; changes need approval"),
     Choice("a", "start, accept edits", "leave plan mode; edits in the workspace run unasked"),
-    Choice("n", "keep planning", "stay in plan mode; any other text says what to change"),
+    Choice("n", "not yet", "stay in plan mode; any other text says what to change"),
 )
 BACK = Choice("b", "back (esc)", "return to the question", ("back", "esc", "n", "no", "q"))
 RULES = (

@@ -153,10 +153,10 @@ def _holds_there(rule: Rule, command: SimpleCommand, facts: CallFacts) -> bool:
 
 
 def _rule_for_command(rules: list[Rule], command: SimpleCommand, facts: CallFacts, depth: int = 0) -> Rule | None:
-    """The rule that covers a command; what a wrapper runs must be covered as well."""
+    """The rule that covers a command; what a wrapper runs must be covered as well, unless the rule names it all."""
     rule = next((rule for rule in rules if _allows_words(rule, command, facts)), None)
     own = without_assignments(command.words)
-    if rule is None or not own or _is_unlimited(rule):
+    if rule is None or not own or rule.is_literal or _is_unlimited(rule):
         return rule
     inner = wrapped_commands(own) if depth < _MAX_DEPTH else None
     if inner is None:

@@ -7,7 +7,6 @@ beyond the call is said in words that are made from the rule.
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from posixpath import basename
 from typing import Literal, NamedTuple
 
 from policy.chain import evaluate
@@ -16,7 +15,8 @@ from policy.matching import command_folders, unclear_reason
 from policy.rules import Grant, InvalidRule, Rule, denied_rules, granted_rules, parse_rule
 from policy.shell.arguments import offered_prefix
 from policy.shell.commands import without_assignments
-from policy.shell.program_table import program_named, subcommand_named
+from policy.shell.exact_rules import exact_objection, what_may_change
+from policy.shell.program_table import subcommand_named
 from policy.shell.shell_text import ShellText
 from policy.shell.words import SimpleCommand
 
@@ -27,7 +27,7 @@ RuleKind = Literal["tool", "command", "prefix", "host", "change", "path", "subje
 
 COVERAGE: Mapping[RuleKind, str] = {
     "tool": "This allows every call of the tool, whatever its arguments.",
-    "command": "This allows exactly these words{place}, and nothing else.",
+    "command": "This allows exactly these words{place}{rest}",
     "prefix": (
         "This allows {commands} with any arguments{place}, except options that are not known to be harmless."
     ),
@@ -163,7 +163,16 @@ def _with_coverage(proposal: Proposal, facts: CallFacts, settings: PolicySetting
     if objection := _objection(proposal.rules, proposal.folders, (), facts, settings):
         return Proposal(objection=objection)
     kind = _kind(parse_rule(proposal.rules[0], is_literal=True), facts)
-    return proposal._replace(coverage=COVERAGE[kind].format(tool=facts.tool, place=_place(facts, proposal.folders)))
+    changing = _what_may_change(facts.shell) if kind == "command" and facts.shell is not None else ""
+    rest = f".{changing}" if changing else ", and nothing else."
+    place = _place(facts, proposal.folders)
+    return proposal._replace(coverage=COVERAGE[kind].format(tool=facts.tool, place=place, rest=rest))
+
+
+def _what_may_change(text: ShellText) -> str:
+    """Sentences about what the same words may do another time, each after a blank."""
+    sentences = dict.fromkeys(one for simple in text.commands if (one := what_may_change(simple.words)))
+    return "".join(f" {one}" for one in sentences)
 
 
 def _objection(
@@ -197,8 +206,8 @@ def _for_command(facts: CallFacts, text: ShellText) -> Proposal:
     if any(simple.patterns for simple in text.commands):
         return Proposal(objection="No rule can allow it, because the files that a pattern matches may change.")
     for simple in text.commands:
-        if runner := _runner(simple):
-            return Proposal(objection=f"{runner} runs other commands: a rule would allow more than was shown.")
+        if objection := exact_objection(simple.words):
+            return Proposal(objection=objection)
     rules, folders = _by_folder([_exact_rule(facts.tool, simple) for simple in text.commands], facts, text)
     return Proposal(rules, folders=folders)
 
@@ -218,12 +227,6 @@ def _unclear(facts: CallFacts, text: ShellText) -> str:
     return "A rule for a command that writes a file would also let it write any other." if text.written else ""
 
 
-def _runner(simple: SimpleCommand) -> str:
-    """The program of the command, if what it does depends on words or files that may change."""
-    words = without_assignments(simple.words)
-    return words[0] if words and program_named(basename(words[0])).runs_any else ""
-
-
 def _exact_rule(tool: str, simple: SimpleCommand) -> str:
     return f"{tool}({shlex.join(simple.words)})"
 
@@ -239,7 +242,7 @@ def _prefix(facts: CallFacts, text: ShellText) -> PrefixProposal | None:
         if words := offered_prefix(simple.words):
             rules.append(f"{facts.tool}({' '.join(words)} *)")
             beginnings[rules[-1]] = " ".join(words)
-        elif simple.patterns or _runner(simple):
+        elif simple.patterns or exact_objection(simple.words):
             return None
         else:
             rules.append(_exact_rule(facts.tool, simple))
@@ -251,7 +254,7 @@ def _prefix(facts: CallFacts, text: ShellText) -> PrefixProposal | None:
     coverage = COVERAGE["prefix"].format(commands=commands, place=_place(facts, folders))
     if exact:
         coverage += f" It also allows, exactly as written: {', '.join(dict.fromkeys(exact))}."
-    return PrefixProposal(placed, tuple(beginnings), coverage, folders)
+    return PrefixProposal(placed, tuple(beginnings), coverage + _what_may_change(text), folders)
 
 
 def _place(facts: CallFacts, folders: _Folders) -> str:

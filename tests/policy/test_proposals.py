@@ -77,7 +77,8 @@ _CONSENT: dict[RuleKind, tuple[CallFacts, str, str]] = {
         "",
         (
             "This allows npm test and git log with any arguments in the top folder of the workspace, except "
-            "options that are not known to be harmless. It also allows, exactly as written: rm -r x."
+            "options that are not known to be harmless. It also allows, exactly as written: rm -r x. "
+            "What npm then does also depends on files, which may change."
         ),
     ),
     "host": (
@@ -308,18 +309,67 @@ def test_what_is_proposed_covers_the_call_and_no_other_command_line(command: str
         assert again <= exact
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "python3 -c 'print(1)'", "python build.py", "/usr/bin/python3.11 x", "bash -c 'ls'", "sh x.sh",
-        "node -e 1", "perl -e 1", "ruby x", "env ls", "sudo ls", "timeout 5 ls", "nohup ls", "xargs rm",
-        "find . -delete", "eval ls", ". ./x", "awk 1", "A=1 sudo ls", "git status && sudo ls", "npx x",
-    ],
-)  # fmt: skip
-def test_no_rule_is_made_of_what_runs_something_else(command: str) -> None:
+_ALSO_DEPENDS = "What {} then does also depends on files, which may change."
+_IS_IN = "What {} then does is in {}, which may change."
+_RERUN = {
+    "python3 x.py": _IS_IN.format("python3", "x.py"),
+    "/usr/bin/python3.11 ./x.py -v": _IS_IN.format("python3.11", "./x.py"),
+    "python3 -m pytest -q": _IS_IN.format("python3", "the module pytest and the files that it loads"),
+    "python3 -u x.py": _ALSO_DEPENDS.format("python3"),
+    "python3 -c 'print(1)'": _ALSO_DEPENDS.format("python3"),
+    "A=1 node x.js": _IS_IN.format("node", "x.js"),
+    "node --test": _ALSO_DEPENDS.format("node"),
+    "perl -pi -e s/a/b/ x": _ALSO_DEPENDS.format("perl"),
+    "bash script.sh": _IS_IN.format("bash", "script.sh"),
+    "bash -lc 'npm test && make'": _ALSO_DEPENDS.format("bash"),
+    ". ./x": _IS_IN.format(".", "./x"),
+    "timeout 5 env A=1 python3 x.py": _IS_IN.format("python3", "x.py"),
+    "strace ls": _ALSO_DEPENDS.format("strace"),
+    "npx jest": _ALSO_DEPENDS.format("npx"),
+    "uv run pytest": _ALSO_DEPENDS.format("uv"),
+    "make": _ALSO_DEPENDS.format("make"),
+    "npm test": _ALSO_DEPENDS.format("npm"),
+    "./run.sh": "What it then does is in ./run.sh, which may change.",
+}
+"""Commands that run what files say, and what the consent to a rule for exactly them says of that."""
+
+
+@pytest.mark.parametrize(("command", "sentence"), _RERUN.items())
+def test_what_runs_a_file_gets_a_rule_for_exactly_its_words_and_says_what_may_change(
+    command: str, sentence: str
+) -> None:
     proposal = propose(_bash(command), _PLAIN, "bash")
 
-    assert (proposal.rules, "runs other commands" in proposal.objection) == ((), True)
+    assert proposal.coverage.endswith(f"exactly these words in the top folder of the workspace. {sentence}")
+    granted = _granted(proposal.rules)
+    verdicts = [evaluate(_bash(one), granted).verdict for one in (command, f"{command} more", f"sudo {command}")]
+    assert verdicts == ["allow", "ask", "ask"]
+
+
+_NEVER = {
+    "code from its input": (
+        "python3", "python3 -", "python3 -i x.py", "python3 -W ignore", "python3 -m code", "python3 < x.py",
+        "python3 <<< 1", "node -r ./x", "curl x | sh", "echo x | bash -s a", "bash -o pipefail", "bash /dev/stdin",
+        "bash -c", "bash -c bash", "bash -c 'cat | sh'", "timeout 5 sh", "npx -p x bash", "uv run bash",
+        "busybox sh", "at now", "sqlite3 x.db .read", "vim x", "git status && sh", "source /dev/fd/3",
+        "env -S bash", "mksh",
+    ),
+    "arguments from its input": ("xargs rm", "nice xargs rm", "parallel rm"),
+    "may change": ("find . -delete", "fd -x rm"),
+    "is computed": ("bash -c 'rm $x'", "sh -c 'rm *'", "eval 'rm $x'", "trap 'rm $x' EXIT", "watch 'ls > x'"),
+    "another user": (
+        "sudo ls", "A=1 sudo ls", "su -c ls", "git status && sudo ls", "bash -c 'sudo ls'", "ssh host ls",
+        "docker run x", "kubectl exec x ls", "systemd-run ls",
+    ),
+    "No rule can allow": ('bash -c "$x"', "python3 $x", "python3 $(cat x)", "python3 *.py", "$x y.py"),
+}  # fmt: skip
+
+
+def test_no_rule_is_made_of_words_that_do_not_say_what_runs() -> None:
+    for reason, commands in _NEVER.items():
+        for command in commands:
+            proposal = propose(_bash(command), _PLAIN, "bash")
+            assert (proposal.rules, proposal.prefix, reason in proposal.objection) == ((), None, True), command
 
 
 @pytest.mark.parametrize(

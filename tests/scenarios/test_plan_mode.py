@@ -71,7 +71,7 @@ def test_a_plan_survives_a_kill_at_the_question_and_right_after_the_decision(tmp
         first.signals(9)
         first.ends()
         chat = command.chat("resume", "t1")
-        chat.plays("write a.txt", "n keep planning", "<a", "done")
+        chat.plays("write a.txt", "n not yet", "<a", "done")
         until(lambda: command.json("threads", "list")["threads"][0]["status"] == "idle")
         chat.signals(9)
         chat.ends()

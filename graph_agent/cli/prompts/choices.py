@@ -95,11 +95,9 @@ class KeyLine:
         if (does := self.rows.get(typed)) is not None:
             return [("reverse", truncate(does, max(width - len(_PROMPT) - _TYPED, 1))), ("", _PROMPT)]
         pieces = [("", self.text)] if self.text else []
-        for number, group in enumerate(self._fitting(width)):
+        for number, (key, label) in enumerate(self._fitting(width)):
             pieces.append(("", _SEPARATOR if number else ""))
-            for position, (key, label) in enumerate(group):
-                text = f"{' ' if position else ''}{key} {label}".rstrip()
-                pieces.append(("reverse" if typed == key else "", text))
+            pieces.append(("reverse" if typed == key else "", f"{key} {label}".rstrip()))
         return [*pieces, ("", _PROMPT)]
 
     def line(self, width: int) -> str:
@@ -122,34 +120,17 @@ class KeyLine:
         room = max(len(name) for name, _ in shown)
         return [f"  {name.ljust(room)}  {explanation}" for name, explanation in shown]
 
-    def _fitting(self, width: int) -> list[list[tuple[str, str]]]:
-        """The keys with their labels, in the groups that are set apart on the line.
-
-        Where there is no room the rarest keys lose their labels and are named together before the help; where that
-        is too long, too, they are left to the help.
-        """
+    def _fitting(self, width: int) -> list[tuple[str, str]]:
+        """The keys on the line, each with its label: where there is no room the rarest are left to the help."""
         shown = [one for one in self.choices if one.rank < HIDDEN]
-        rarest = sorted(shown, key=attrgetter("rank"))[::-1]
-        rare = [one for one in rarest if one.rank > (1 if self.rows else 0)]
-        last = [one for one in rarest if one.rank > 0]
+        rarest = sorted((one for one in shown if one.rank > 0), key=attrgetter("rank"))[::-1]
         room = width - cell_len(self.text) - len(_PROMPT) - _TYPED
-        groups: list[list[tuple[str, str]]] = []
-        for optional, names_all in ((rare, True), (rare, False), (last, False)):
-            for bare in range(len(optional) + 1):
-                groups = _groups(shown, optional[:bare], names_all=names_all)
-                sizes = [len(" ".join(f"{key} {label}".rstrip() for key, label in group)) for group in groups]
-                if sum(sizes) + len(_SEPARATOR) * (len(groups) - 1) <= room:
-                    return groups
-        return groups
-
-
-def _groups(shown: Sequence[Choice], bare: Sequence[Choice], *, names_all: bool) -> list[list[tuple[str, str]]]:
-    """A group of its own for each choice with a label, and if `names_all` one for the others, before the help."""
-    labelled = [one for one in shown if one not in bare]
-    groups = [[(one.key, one.label)] for one in labelled]
-    if bare and names_all:
-        groups.insert(len(groups) - (HELP in labelled), [(one.key, "") for one in shown if one in bare])
-    return groups
+        for omitted in range(len(rarest) + 1):
+            kept = [one for one in shown if one not in rarest[:omitted]]
+            size = sum(len(f"{one.key} {one.label}".rstrip()) + len(_SEPARATOR) for one in kept) - len(_SEPARATOR)
+            if size <= room:
+                break
+        return [(one.key, one.label) for one in kept]
 
 
 def prompt_fragments(prompt: str | KeyLine, width: int, typed: str) -> list[tuple[str, str]]:

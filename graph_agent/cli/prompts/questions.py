@@ -355,7 +355,7 @@ async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str)
     skip: tuple[str, ...] = (_SKIP,)
     if item.call["tool_name"] == PLAN_TOOL:
         by_key |= dict(zip("ya", options, strict=True))
-        keys, skip = KeyLine((*PLAN, HELP._replace(rank=4))), (*skip, "n")
+        keys, skip = KeyLine((*PLAN, HELP)), (*skip, "n")
     else:
         range_of_numbers = f"1-{len(options)}, or your own words · " if options else "your answer · "
         rows = {number: f"Enter answers: {safe_text(option).plain}" for number, option in by_key.items()}

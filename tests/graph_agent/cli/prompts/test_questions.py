@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 else:
     _Terminal = object
 
-KEYS = "y run · a always · e edit · n reject · r feedback · s stop · d · ? help › "
-FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · a d e r s ↑↓ · ? help › "
-OUTSIDE_KEYS = "y run · a always · e edit · n reject · r feedback · d s o · ? help › "
+KEYS = "y run · a always · e edit · n reject · r feedback · s stop · ? help › "
+FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · ↑↓ choose · ? help › "
+OUTSIDE_KEYS = "y run · a always · e edit · n reject · r feedback · o outside · ? help › "
 SCOPE_KEYS = "t this thread · p project · u everywhere · b back (esc) › "
 TYPO = "Type one of these keys, or choose one with the arrows; ? explains them."
 A = approval("call-a", "bash", {"command": "echo a"})
@@ -558,7 +558,7 @@ async def test_a_question_of_the_model_is_shown_with_its_options_and_never_answe
         "1-2, or your own words · /skip · /stop the turn · ? help › ",
     ]
     assert [line for line in beside if line.endswith("› ")] == [
-        "y run · a always · e edit · n reject · ↑↓ choose · d r s · ? help › ",
+        "y run · a always · e edit · n reject · r feedback · ↑↓ choose · ? help › ",
         "1-2, or your own words · /skip · /stop the turn · ? help › ",
     ]
 

@@ -374,7 +374,12 @@ async def test_the_keys_of_a_question_are_one_line_at_any_width(
     screen = Screen(columns, 24)
     screen.feed(capfd.readouterr().out)
     assert (answer, screen.lines) == ("y", [f"{choices.line(columns)}y"])
-    assert all(f" {one.key} " in f" {choices.line(columns)}" for one in choices.choices)
+    on_the_line = choices.line(columns).removesuffix(" › ").split(" · ")
+    labelled = [f"{one.key} {one.label}" for one in choices.choices]
+    assert set(on_the_line) <= set(labelled)
+    assert {"y run", "n reject", "? help"} <= set(on_the_line)
+    explained = "\n".join(choices.explanations())
+    assert all(f"  {one}" in explained for one in labelled)
 
 
 @pytest.mark.usefixtures("any_terminal")
