@@ -148,7 +148,8 @@ async def _open(request: OpenRequest, settings: Settings, bus: EventBus, opened:
     opened.push_async_callback(store.database.close)
     settings = await _with_thread_model(request, settings, threads, bus)
     row = await threads.get(request.thread_id) if request.thread_id else None
-    lock, is_new, held = thread_lock(store.database, store.clock), row is None, None
+    lock = thread_lock(store.database, store.clock, lambda text: bus.publish(WarningIssued(text)))
+    is_new, held = row is None, None
     takes_messages = bool(request.prompt or request.when_held)
     if takes_messages and not request.agent:  # Which agents there are is known only once the plug-ins are loaded.
         row = row or await create_row(request, settings, NO_AGENT, threads)

@@ -262,6 +262,9 @@ class ThreadLock(Protocol):
     async def release(self) -> None:
         """Release the lock and end the lease."""
 
+    def mark_ending(self) -> None:
+        """Note that this process will release the thread soon, so that another one may wait for it."""
+
 
 class Blobs(Protocol):
     """Content-addressed bytes beside the database. References read `blob:sha256:HEX`. Methods block briefly."""

@@ -162,10 +162,11 @@ class Session:
         # An earlier process died between storing a message and starting its turn: that message goes first.
         return await self.continue_turn()
 
-    async def continue_turn(self) -> TurnResult:
+    async def continue_turn(self, *, keeps_stopped: bool = False) -> TurnResult:
         """Ask the model again after it failed, or continue a turn that reached a limit or was stopped.
 
-        A finished turn is not continued: its answer is returned without asking the model.
+        A finished turn is not continued: its answer is returned without asking the model. With `keeps_stopped`
+        neither is a stopped one.
 
         Raises:
             UsageError: questions are open, or the thread has no message yet.
@@ -181,10 +182,11 @@ class Session:
             self._runner.renew_budget_after_limit()
             self.bus.publish(TurnStarted())
             return await self._runner.run(self._graph.resume)
-        if turn_outcome(snapshot.values) in ("limit", "stopped"):
-            self.bus.publish(TurnStarted())
-            return await self._begin_turn({})
-        return await self._runner.result("done", snapshot.values)
+        outcome = turn_outcome(snapshot.values)
+        if outcome == "done" or (outcome == "stopped" and keeps_stopped):
+            return await self._runner.result(outcome, snapshot.values)
+        self.bus.publish(TurnStarted())
+        return await self._begin_turn({})
 
     async def run_task(self, text: str, *, budget_reset: bool = False) -> TurnResult:
         """As a sub-agent: begin the thread with this task, or continue what it has, until it ends or asks.
@@ -325,6 +327,7 @@ class Session:
 
         The method under way returns a `resumable` result, or raises CancelledError if it had to be interrupted.
         """
+        self._dependencies.lock.mark_ending()
         self._hooks.stop()
         await self._runner.shut_down()
 
@@ -334,6 +337,7 @@ class Session:
 
     async def close(self) -> None:
         """End background work and release the thread; one without a message may be deleted."""
+        self._dependencies.lock.mark_ending()
         try:
             await self._dependencies.sub_agents.close()
             await self._dependencies.shells.close()

@@ -220,12 +220,17 @@ class DatabaseLock(Protocol):
     async def release(self) -> None:
         """See `ThreadLock.release`."""
 
+    def mark_ending(self) -> None:
+        """See `ThreadLock.mark_ending`."""
+
     def mark_deleted(self) -> None:
         """Note that the thread is being deleted, so that nobody takes it for lost."""
 
 
-def thread_lock(database: "Database", clock: "Clock") -> DatabaseLock:
-    """A lock for one thread of the database."""
+def thread_lock(
+    database: "Database", clock: "Clock", on_wait: Callable[[str], None] = lambda _: None
+) -> DatabaseLock:
+    """A lock for one thread of the database; `on_wait` is told if it waits for a process that is ending."""
     if isinstance(database.path, ServerPath):
         from graph_agent.storage.postgres.database import PostgresDatabase  # noqa: PLC0415 - as above
         from graph_agent.storage.postgres.lease import PostgresThreadLock  # noqa: PLC0415 - as above
@@ -234,7 +239,7 @@ def thread_lock(database: "Database", clock: "Clock") -> DatabaseLock:
             return PostgresThreadLock(database, clock)
     from graph_agent.storage.sqlite.thread_lock import FlockThreadLock  # noqa: PLC0415 - as above
 
-    return FlockThreadLock(database, clock)
+    return FlockThreadLock(database, clock, on_wait)
 
 
 def refuse_server(path: Path, command: str) -> None:

@@ -148,7 +148,7 @@ class ScriptedSession(_Session):
         self._last_number += 1
         self._inbox[self._last_number] = text
 
-    async def continue_turn(self) -> TurnResult:
+    async def continue_turn(self, *, keeps_stopped: bool = False) -> TurnResult:
         self._note("continue")
         if not self._turns:
             return rest()

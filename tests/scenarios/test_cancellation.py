@@ -44,6 +44,21 @@ def test_a_run_stopped_while_a_reply_streams_asks_the_model_again_when_resumed(
     assert (ended, end, result["answer"]) == (code, 0, "here I am")
 
 
+def test_a_stopped_turn_is_restarted_only_by_a_command_that_asks_for_it(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TC("c1", "bash", {"command": "touch begun; sleep 61"}), TXT("here I am")]) as command:
+        process = _run(command)
+        until((command.workspace / "begun").exists)
+        _cut(process, signal.SIGINT)
+        kept = command("run", "-r", "t1", "--keep-stopped")  # What `graph-agent -r t1` is without a terminal.
+        requests = len(command.server.bodies)
+        restarted = command("run", "-r", "t1")
+
+    assert (kept.returncode, kept.stdout, requests) == (130, "", 1)
+    assert "not continued" in kept.stderr
+    assert "run --resume t1`" in kept.stderr
+    assert (restarted.returncode, restarted.stdout) == (0, "here I am\n")
+
+
 @pytest.mark.parametrize(("number", "code"), _CODES)
 def test_a_stubborn_command_leaves_nothing_running_when_its_run_stops_and_its_output_is_kept(
     tmp_path: Path, number: signal.Signals, code: int

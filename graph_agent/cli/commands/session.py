@@ -123,6 +123,9 @@ OwnWorktree = Annotated[
     bool, Option("--worktree", help="Work in a new git worktree and branch (new threads only).")
 ]
 PipedInput = Annotated[bool, Option("--piped-input", hidden=True, help="Add what is piped in to the prompt.")]
+KeepStopped = Annotated[
+    bool, Option("--keep-stopped", hidden=True, help="Without a prompt, do not restart a turn that was stopped.")
+]
 
 
 def chat(
@@ -219,6 +222,7 @@ def run(
     add_dir: AddDir = None,
     trust: Trust = False,
     piped_input: PipedInput = False,
+    keep_stopped: KeepStopped = False,
     db: Database = None,
 ) -> None:
     """Run one turn non-interactively; the exit code tells you how it ended."""
@@ -237,6 +241,7 @@ def run(
         answers = _pending_answers(approve, reject, reason, recover, target)
         target = _in_worktree(target, given) if worktree else target
         options = {"output": output.value, "timeout_seconds": timeout, "reads_lines": reads_lines}
+        options["keeps_stopped"] = keep_stopped
         raise typer.Exit(_run_to_the_end(target, given, answers, options, json_schema, db))
 
 

@@ -34,7 +34,7 @@ from graph_agent.cli.log_file import log_debug_traceback
 from graph_agent.cli.session_target import Opener, Target, find_resume_point, open_target
 from graph_agent.cli.startup import reserve_stdout
 from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
-from graph_agent.config.paths import runnable_hints
+from graph_agent.config.paths import own_command, runnable_hints
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import (
     Compacted,
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OutputFormat", "RunRequest", "compact", "run_headless"]
 
+_STILL_STOPPED = (
+    "The last turn was stopped and is not continued. To continue it, run `{} run --resume {}`, or add a message."
+)
 OutputFormat = Literal["text", "json", "stream-json"]
 
 
@@ -77,6 +80,8 @@ class RunRequest:
     """What the final answer of each turn has to fit."""
     reads_lines: bool = False
     """Whether messages and answers follow on stdin, one JSON object per line."""
+    keeps_stopped: bool = False
+    """Without a prompt, whether a turn that the user stopped stays as it is."""
 
 
 def run_headless(
@@ -226,8 +231,15 @@ class _Run:
         if self._request.reads_lines and not has_run:
             return result
         if not has_run:
-            result = await session.continue_turn()
+            result = await self._continue_last(session)
         return await self._corrected(session, result)
+
+    async def _continue_last(self, session: "Session") -> TurnResult:
+        keeps_stopped = self._request.keeps_stopped
+        result = await session.continue_turn(keeps_stopped=keeps_stopped)
+        if result.status == "stopped" and keeps_stopped:
+            self._progress.print(_STILL_STOPPED.format(own_command(), session.thread_id))
+        return result
 
     async def _report_queued(self, session: "Session", result: TurnResult) -> TurnResult:
         """Say that the prompt stays in the queue, where it has been since the session was opened."""

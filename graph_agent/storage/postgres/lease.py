@@ -263,6 +263,9 @@ class PostgresThreadLock:
         with suppress(StorageError):
             await self._database.run(lambda connection: _session_of(connection).execute(_RELEASE, values).rowcount)
 
+    def mark_ending(self) -> None:
+        """Nothing: on a server a thread is not waited for."""
+
     def mark_deleted(self) -> None:
         """Note that the thread is being deleted, with its lease."""
         if self._lease is not None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import socket
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -40,11 +41,13 @@ _OPEN = """
 SELECT pid, host, since, owner_token, boot_id, process_started FROM leases WHERE thread_id = ? AND ended_at IS NULL
 """
 _KNOWN = "SELECT thread_id FROM threads UNION SELECT thread_id FROM leases"
-_KNOWN_MARK = b"known\n"
+_KNOWN_MARK, _ENDING_MARK = b"known\n", b"ending\n"
 _RETRIES = 25
 _RETRIES_WHILE_ALIVE = 5
 _RETRY_S = 0.02
 """The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
+_ENDING_S, _ENDING_RETRY_S = 10.0, 0.1
+"""How long a holder is waited for that is about to release the thread: its command has seconds to end."""
 
 
 def write_lease(connection: Connection, thread_id: str, owner_token: str, since: str) -> None:
@@ -87,9 +90,10 @@ def lost_threads(execute: Callable[[str, Sequence[Any]], Iterable[Sequence[Any]]
 class FlockThreadLock:
     """The port `ThreadLock`. One object holds one thread; acquiring it again renews the lease."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, on_wait: Callable[[str], None] = lambda _: None) -> None:
         self._database = database
         self._clock = clock
+        self._on_wait = on_wait
         self._descriptor: int | None = None
         self._held = ("", "")
 
@@ -139,6 +143,14 @@ class FlockThreadLock:
             with suppress(OSError):
                 os.write(self._descriptor, _KNOWN_MARK)
 
+    def mark_ending(self) -> None:
+        """See `ThreadLock.mark_ending`."""
+        if self._descriptor is None:
+            return
+        with suppress(OSError):
+            if os.fstat(self._descriptor).st_size == len(_KNOWN_MARK):
+                os.pwrite(self._descriptor, _ENDING_MARK, len(_KNOWN_MARK))
+
     def mark_deleted(self) -> None:
         """Note that the thread is being deleted, so that nobody takes it for lost."""
         if self._descriptor is not None:
@@ -153,6 +165,8 @@ class FlockThreadLock:
             # A process that was just killed is seen alive for some milliseconds.
             if found is not None and found.is_alive and tried >= _RETRIES_WHILE_ALIVE:
                 where = f" on {found.host}" if found.host != storable(socket.gethostname()) else ""
+                if await self._wait_for_end(thread_id, lock, f"pid {found.pid}{where}"):
+                    return
                 raise ThreadHeld(
                     f"Thread {thread_id!r} is open in another process (pid {found.pid}{where}). "
                     "Close it, or use `graph-agent approvals`."
@@ -162,6 +176,17 @@ class FlockThreadLock:
             f"Thread {thread_id!r} is locked by a process that left no lease. "
             f"Find it with `fuser {lock}` and close it."
         )
+
+    async def _wait_for_end(self, thread_id: str, lock: Path, process: str) -> bool:
+        """Wait for a holder that is about to release the thread; whether the lock was taken."""
+        is_ending = await asyncio.to_thread(lambda: _ENDING_MARK in lock.read_bytes())
+        if is_ending:
+            self._on_wait(f"Thread {thread_id} is still open in a session that is ending ({process}). Waiting …")
+        until = time.monotonic() + (_ENDING_S if is_ending else 0)
+        while self._descriptor is None and time.monotonic() < until:
+            await asyncio.sleep(_ENDING_RETRY_S)
+            await self._database.run(lambda connection: self._try_lock(connection, thread_id, lock))
+        return self._descriptor is not None
 
     def _try_lock(self, connection: Connection, thread_id: str, lock: Path) -> Holder | None:
         """On the database's thread: take the lock, or return who has it."""
@@ -173,6 +198,8 @@ class FlockThreadLock:
             os.close(descriptor)
             return holder(connection, thread_id)
         self._descriptor = descriptor
+        if os.fstat(descriptor).st_size > len(_KNOWN_MARK):  # What an earlier holder noted when it ended.
+            os.ftruncate(descriptor, len(_KNOWN_MARK))
         return None
 
     def _unlock(self) -> None:

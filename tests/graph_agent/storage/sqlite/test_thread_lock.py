@@ -56,6 +56,27 @@ async def test_a_held_thread_is_refused_with_the_process_that_has_it(
     await lock.release()
 
 
+async def test_a_thread_whose_holder_is_about_to_release_it_is_waited_for(
+    database: Database, clock: SteppingClock, lock: FlockThreadLock, other_lock: FlockThreadLock
+) -> None:
+    told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    waiting = FlockThreadLock(database, clock, told.set_result)
+    await lock.acquire("t", "run")
+    lock.mark_ending()
+    lock.mark_ending()
+
+    acquiring = asyncio.create_task(waiting.acquire("t", "next run"))
+    said = await told
+    await lock.release()
+    await acquiring
+
+    assert f"a session that is ending (pid {os.getpid()})" in said
+    with pytest.raises(ThreadHeld):  # The next holder is not ending.
+        await other_lock.acquire("t", "another run")
+    assert lock_file(database.path, "t").read_bytes() == b"known\n"
+    await waiting.release()
+
+
 async def test_a_holder_renews_its_lease_for_a_new_run_of_the_same_thread(
     database: Database, lock: FlockThreadLock
 ) -> None:
