@@ -193,7 +193,7 @@ def _check_endpoint(settings: Settings) -> Check:
     if status >= 500:
         return Check("model", ok=False, detail=f"{address} fails ({status})", hint="check the server")
     name = model.name or "no model named"
-    detail = f"{name} at {address}, answered {status}"
+    detail = f"{name} at {address}, answered {status}; `graph-agent model test` tests the rest"
     learned = CapabilityStore(capabilities_file(settings.database))
     if not learned.load(model.endpoint, model.name or "").whole_requests:
         detail += ", but drops the beginning of long requests"

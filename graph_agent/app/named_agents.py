@@ -9,13 +9,20 @@ from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from graph_agent.calls import PLAN_TOOL
 from graph_agent.config.paths import config_dir, read_plain_text
 from graph_agent.config.settings import SELECTABLE_MODES, Settings
 from graph_agent.config.user_commands import field_items, split_front_matter
 from graph_agent.errors import UsageError
 from graph_agent.storage.sqlite.row_values import damaged_value, load_json
 from tools.agent_ops.new_task import NEW_TASK, NamedAgent, NewTaskTool, SubAgentPort
-from tools.registry import ToolRegistry, keep_only, resolve_tool_name, unknown_tool_message
+from tools.registry import (
+    ToolRegistry,
+    is_available_in_plan_mode,
+    keep_only,
+    resolve_tool_name,
+    unknown_tool_message,
+)
 
 __all__ = [
     "NO_AGENT",
@@ -31,6 +38,9 @@ __all__ = [
 NO_AGENT = NamedAgent("", "", "")
 """Changes nothing."""
 
+_UNTRUSTED = (
+    "This folder is not trusted, so its agents are ignored; see what it would enable with: graph-agent config trust"
+)
 _MAX_NAME_CHARS = 64
 _FIELDS = ("name", "description", "tools", "model", "mode")
 _NAME = re.compile(r"\w[\w.-]{0,63}")
@@ -39,7 +49,7 @@ _MAX_AGENTS = 200
 
 
 def agent_of_thread(stored: str | None, name: str, settings: Settings, registry: ToolRegistry) -> NamedAgent:
-    """The agent that a thread works as; the registry keeps only its tools.
+    """The agent that a thread works as; the registry keeps only its tools, and what ends plan mode for those.
 
     Args:
         stored: the definition that an existing thread was started with.
@@ -54,7 +64,9 @@ def agent_of_thread(stored: str | None, name: str, settings: Settings, registry:
         if agent.problem:
             raise UsageError(f"The agent {name!r} cannot be used. {agent.problem}")
     if agent.tools is not None:
-        keep_only(registry, agent.allows)
+        # In plan mode these wait for a plan that the user accepts.
+        needs_plan = any(agent.allows(tool.name) and not is_available_in_plan_mode(tool) for tool in registry.all())
+        keep_only(registry, lambda name: agent.allows(name) or (needs_plan and name == PLAN_TOOL))
     return agent
 
 
@@ -67,7 +79,7 @@ def find_agent(name: str, settings: Settings, tools: Collection[str]) -> NamedAg
     agents = load_agents(settings, os.environ, tools)
     if name not in agents:
         known = ", ".join(one.name for one in agents.values() if not one.problem) or "none"
-        hint = " This folder is not trusted, so its agents are ignored." if settings.is_folder_untrusted else ""
+        hint = f" {_UNTRUSTED}" if settings.is_folder_untrusted else ""
         raise UsageError(f"There is no agent {name!r}. Defined: {known}.{hint}")
     return agents[name]
 

@@ -34,7 +34,8 @@ from policy import (
     evaluate,
     parse_rules,
 )
-from tools.schema import InvalidArguments
+from tools.registry import ToolRegistry, resolve_tool_name
+from tools.schema import InvalidArguments, declared_parameters
 from tools.third_party import ToolQueryFailed, query_tool
 
 __all__ = ["CaseResult", "EffectiveRule", "Report", "Score", "check_policy", "effective_rules", "run_policy_cases"]
@@ -66,10 +67,11 @@ class Report:
 
 
 async def check_policy(
-    tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path, grants: Sequence[Grant] = ()
+    tool: str, arguments: Mapping[str, Any] | str, settings: Settings, workspace: Path, grants: Sequence[Grant] = ()
 ) -> Report:
     """Evaluate a call that a new thread makes in this workspace under these settings and permissions.
 
+    A text stands for the only argument that the tool requires, such as the command of bash.
     Permissions of single threads only tell where else it would pass. For a tool of a server, the server is asked.
 
     Raises:
@@ -83,8 +85,9 @@ async def check_policy(
         workspace, add_grants(policy, everywhere), roots, sandbox_of(settings, workspace, roots)
     )
     async with registry_for(tool, workspace, settings) as (registry, problems):
+        given = _named_argument(tool, arguments, registry) if isinstance(arguments, str) else arguments
         try:
-            check = partial(check_call, tool, arguments, settings.mode, registry=registry, context=context)
+            check = partial(check_call, tool, given, settings.mode, registry=registry, context=context)
             decision, facts = await query_tool(tool, check, reraise=(InvalidArguments,), seconds=_TIMEOUT_S)
         except (InvalidArguments, ToolQueryFailed) as error:
             raise UsageError(str(error)) from error
@@ -99,6 +102,21 @@ async def check_policy(
         note = _MEMORY_NOTE if may_ask and facts is not None and facts.changes_memory else ""
         allowed = tuple(allowed_in)
         return Report(decision.verdict, decision.rule, decision.reason, parsed, tuple(problems), allowed, note)
+
+
+def _named_argument(tool: str, text: str, registry: ToolRegistry) -> dict[str, Any]:
+    """The arguments of a call whose only required one is this text.
+
+    Raises:
+        UsageError: the tool requires none, or several.
+    """
+    name = resolve_tool_name(tool, registry.names())
+    found = registry.get(name) if name else None
+    required = declared_parameters(found.args_schema).get("required", ()) if found else ("",)
+    if len(required) != 1:
+        needs = f"requires {', '.join(required)}" if required else "requires no argument"
+        raise UsageError(f"{name} {needs}. Give its arguments as one JSON object.")
+    return {required[0]: text}
 
 
 def _parsed(facts: CallFacts, policy: PolicySettings) -> Mapping[str, Any]:

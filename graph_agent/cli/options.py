@@ -122,7 +122,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "approvals answer": ("graph-agent approvals answer 1a2b3c4d 'the second one'",),
     "policy list": ("graph-agent policy list",),
     "policy revoke": ("graph-agent policy revoke 3",),
-    "policy check": ("""graph-agent policy check bash '{"command": "git push"}' --mode auto""",),
+    "policy check": ("graph-agent policy check bash 'git push' --mode auto",),
     "policy test": ("graph-agent policy test cases.jsonl",),
     "policy show": ("graph-agent policy show --mode acceptEdits",),
     "tools list": ("graph-agent tools list", "graph-agent tools list --mode plan"),

@@ -230,7 +230,9 @@ def revoke_permission_command(
 @policy_app.command("check", cls=PlainCommand)
 def check_policy_command(
     tool: Annotated[str, Argument(metavar="TOOL", help="Tool name or alias.")],
-    arguments: Annotated[str, Argument(metavar="JSON", help="Arguments, as one JSON object.")],
+    arguments: Annotated[
+        str, Argument(metavar="ARGUMENTS", help="One JSON object, or the only required one: a command, a path.")
+    ],
     mode: _Mode = None,
     workspace: _Workspace = None,
     db: Database = None,

@@ -25,6 +25,7 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.config.edit import set_in_table, set_value, unset_value
 from graph_agent.config.model_choice import choose_model, display_url
+from graph_agent.config.paths import config_file
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings, model_settings_for
 from graph_agent.errors import UsageError
@@ -180,7 +181,7 @@ def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
         print_text("The model works." if works else "The agent cannot use this model as configured.")
         if values:
             lines = [f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-            print_text("", f"Add to [{'.'.join(table_name)}] in config.toml:", *lines)
+            print_text("", f"Add to [{'.'.join(table_name)}] in {config_file(os.environ)}:", *lines)
             if not yes and not sys.stdin.isatty():
                 print_text("Use --yes to write it.")
             elif yes or confirm("Write it?", hint="Use --yes to skip the question."):

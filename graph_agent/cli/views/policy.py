@@ -111,7 +111,8 @@ def check_call(
     database: Path, tool: str, arguments: str, *, mode: str | None, workspace: str | None, as_json: bool
 ) -> None:
     """Print the decision for a call. Exit code: 0 allow, 3 ask, 4 deny."""
-    given, folder = parse_object(arguments, "JSON"), folder_at(workspace or ".")
+    is_json = arguments.lstrip().startswith("{")
+    given, folder = parse_object(arguments, "JSON") if is_json else arguments, folder_at(workspace or ".")
     if folder is None:
         raise UsageError(f"--workspace {workspace!r} is not a folder.")
     settings = settings_at(folder, {"mode": mode})

@@ -313,7 +313,7 @@ async def test_a_call_is_rejected_and_its_like_denied_in_one_step(
 
 
 async def test_a_call_of_which_no_rule_can_be_made_stays_open(asked: Rows) -> None:
-    _runs(asked, "bash -c ls")
+    _runs(asked, "sudo ls")
 
     with pytest.raises(AnswerRefused, match="'call_a' cannot be always allowed and is still pending"):
         await answer_always(asked.path, "call_a", ("allow", "thread", "exact"), by=_ME)

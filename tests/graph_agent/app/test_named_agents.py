@@ -2,7 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.named_agents import NO_AGENT, agent_from_json, agent_to_json, load_agents
+from graph_agent.app.named_agents import NO_AGENT, agent_from_json, agent_of_thread, agent_to_json, load_agents
+from graph_agent.app.toolset import default_registry
+from graph_agent.calls import PLAN_TOOL
 from graph_agent.config.settings import Settings
 
 _TOOLS = ("read_file", "bash", "web_fetch", "new_task")
@@ -63,6 +65,22 @@ def test_agents_of_the_user_hide_those_of_a_project_and_these_those_for_other_ag
     assert {name: one[0] for name, one in before.items()} == {"a": "mine", "b": "ours", "c": ""}
     assert before["c"][4] == f"/p/{_OURS}/c.md: There are no instructions below the front matter."
     assert _load(tmp_path, *files)["b"][0] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("tools", "offered"), [("[read_file, bash]", ["read_file", "present_plan"]), ("[read_file]", ["read_file"])]
+)
+def test_an_agent_that_may_change_something_can_present_a_plan_in_plan_mode(
+    tmp_path: Path, tools: str, offered: list[str]
+) -> None:
+    registry = default_registry(tmp_path)
+    place, text = f"/p/{_OURS}/b.md", f"---\nmode: plan\ntools: {tools}\n---\nB"
+    settings = Settings(database=tmp_path / "db", project_agents=((place, text),))
+
+    agent_of_thread(None, "b", settings, registry)
+
+    assert {one["function"]["name"] for one in registry.declarations("plan")} == set(offered)
+    assert PLAN_TOOL not in {one["function"]["name"] for one in registry.declarations("default")}
 
 
 def test_an_agent_is_stored_with_its_thread_as_it_was(tmp_path: Path) -> None:

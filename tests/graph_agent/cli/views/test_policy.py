@@ -16,6 +16,9 @@ from tests.scenarios.command import Command
         ("read", '{"path": "a"}', (), 0),
         ("bash", '{"command": "touch a"}', (), 3),
         ("bash", '{"command": "touch a"}', ("--mode", "dontAsk"), 4),
+        ("bash", "touch a", (), 3),
+        ("bash", "true", (), 0),
+        ("read", "a", (), 0),
     ],
 )
 def test_the_exit_code_is_the_decision(
@@ -43,9 +46,12 @@ def test_a_check_of_a_memory_note_says_that_a_conversation_may_decide_otherwise(
     assert ("In a conversation with untrusted content it asks first" in checked.stdout) is is_said
 
 
-@pytest.mark.parametrize("arguments", [("x",), ("[]",), ("{}", "--workspace", "/nonexistent")])
+@pytest.mark.parametrize("arguments", [("{x",), ("{}", "--workspace", "/nonexistent")])
 def test_a_wrong_policy_check_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     assert isinstance(run("policy", "check", "bash", *arguments).exception, UsageError)
+    several = run("policy", "check", "write_file", "a.txt").exception
+    assert isinstance(several, UsageError)
+    assert str(several) == "write_file requires file_path, content. Give its arguments as one JSON object."
 
 
 def test_saved_permissions_apply_and_are_shown_in_order_except_those_of_one_thread(
