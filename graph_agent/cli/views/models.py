@@ -25,9 +25,8 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.config.edit import set_in_table, set_value, unset_value
 from graph_agent.config.model_choice import choose_model, display_url
-from graph_agent.config.paths import config_file
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import load_settings, model_settings_for
+from graph_agent.config.sources import config_file, load_settings, model_settings_for
 from graph_agent.errors import UsageError
 from graph_agent.wording import format_age
 
