@@ -412,4 +412,5 @@ def ended_event(call: ToolCallInfo) -> "ToolCallFinished":
         metadata=call.get("metadata", {}),
         outcome=outcome_of(call),
         decided_by=call.get("decided_by", "") if call["status"] == "cancelled" else "",
+        outside_sandbox=call.get("outside_sandbox", False),
     )

@@ -251,6 +251,8 @@ class ToolCallFinished:
     decided_by: str = ""
     """Who or what decided that it is cancelled: "policy", "user" (stopped the turn), "limit", or the name a person
     answered under."""
+    outside_sandbox: bool = False
+    """Whether a person let it run outside the sandbox."""
     type: Literal["tool_result"] = "tool_result"
 
 

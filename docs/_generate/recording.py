@@ -39,6 +39,7 @@ _STEADY: tuple[tuple[str, str], ...] = (
     (r"WHEN +", "WHEN      "),
     (r"(?:\d+ (?:s|min) ago|just now) +", "just now  "),
     (r"\d+ (?:s|min) ago", "just now"),
+    (r"Your turn:\s+\S*graph-agent", "Your turn: graph-agent"),
     (r" \(outcome \w*…", " (outcome …"),
     (r"success \d+\.\d s", "success 0.0 s"),
     (r"(kill -9|pid) \d+", r"\1 4100"),

@@ -284,5 +284,5 @@ def test_a_thread_works_as_the_agent_it_was_started_with(tmp_path: Path) -> None
     assert [ran.returncode for ran in (unknown, first, second, again)] == [2, 0, 0, 2]
     assert "There is no agent 'nobody'. Defined: reviewer." in unknown.stderr
     assert (not_shown.returncode, not_shown.stderr) == (2, unknown.stderr)
-    assert seen == [("small", "You review.", ["read_file"])] * 2
+    assert seen == [("small", "You review.", ["read_file", "present_plan"])] * 2
     assert thread["mode"] == "plan"

@@ -221,8 +221,10 @@ class SlashCommands:
             return
         if name:
             await self.session.change_mode(name)
-        available = "" if name else f" (available: {', '.join(MODES)})"
-        self._say(f"mode: {self.session.mode}{available}")
+        self._say(f"mode: {self.session.mode}")
+        if not name:
+            self._list(MODES.items())
+            self._say("/mode NAME sets another, Shift-Tab the next of the first three.", "dim")
 
     def _theme(self, name: str) -> None:
         from graph_agent.cli.render.themes import THEME_NAMES

@@ -94,6 +94,8 @@ class TurnRunner:
         self._context_percent: int | None = None
         """How much of the context window the last request filled."""
         self._has_context = True
+        self._head = ""
+        """The checkpoint at which the last turn ended."""
         self._usage: Mapping[str, Any] = {}
         """What the thread has used until now."""
         self._is_counted = False
@@ -108,9 +110,12 @@ class TurnRunner:
     def show_event(self, number: int, event: Event) -> None:
         """Show an event, also one that comes while nothing runs and a line is being typed."""
         match event:
-            case SessionOpened(model=model):
-                self._context_percent, self._usage = None, {}
+            case SessionOpened(model=model, checkpoint_id=checkpoint):
+                if checkpoint != self._head:  # Else it is the same conversation, reopened.
+                    self._context_percent, self._usage = None, {}
                 self._has_context = model != OFFLINE_LABEL
+            case TurnEnded(checkpoint_id=checkpoint):
+                self._head = checkpoint
             case StepStarted(context_percent=percent) if self._has_context:
                 self._context_percent = percent
             case ModelMessage(usage=usage):

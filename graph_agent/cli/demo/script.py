@@ -15,6 +15,7 @@ import typer
 from graph_agent.cli.demo.workspace import CHARGES, SCRIPT, DemoCommands, DemoFailed, DemoWorkspace, demo_workspace
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.views.table import colorize, line_width, print_lines
+from graph_agent.config.paths import own_command
 
 __all__ = ["DemoNarrator", "run_demo", "run_steps"]
 
@@ -51,9 +52,9 @@ def run_demo(*, is_asking: bool, is_kept: bool) -> None:
         raise
     if is_kept:
         narrator.say("The demo is over. Its files are still there; to look at them:")
-        print_lines([f"GRAPH_AGENT_HOME={workspace.home} graph-agent inspect demo"])
+        print_lines([f"GRAPH_AGENT_HOME={workspace.home} {own_command()} inspect demo"])
     else:
-        narrator.say("The demo is over and its files are gone. Your turn: graph-agent")
+        narrator.say(f"The demo is over and its files are gone. Your turn: {own_command()}")
 
 
 class DemoNarrator:

@@ -278,7 +278,7 @@ async def _ask_always(
         prompt.say(f"No rule can be saved for this call. {proposal.objection}", "yellow")
         return None
     modes = f"mode {prompt.session.mode} and more permissive modes" if effect == "allow" else "every mode"
-    note = f"Applies in {modes}; `policy revoke` revokes it."
+    note = f"Applies in {modes}; /policy revoke revokes it."
     prompt.display.lines(_rules_page(choices, prompt.display.width, effect))
     prompt.say(note)
     prompt.terminal.drop_typed_ahead()

@@ -541,13 +541,13 @@ class Terminal:
             else:
                 self._deferred += [KeyPress(Keys.BracketedPaste, line), KeyPress(Keys.Enter, "\r")]
 
-        def stop(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
-            if self._turn is not None:
-                self._turn.stop()
+        bind_leaving(keys, lambda _: self._turn.stop() if self._turn is not None else None)
 
-        bind_leaving(keys, stop)
-        leave = keys.add("c-d", filter=is_empty)
-        leave(lambda _: self._deferred.append(KeyPress(Keys.ControlD, "\x04")))
+        @keys.add("c-d", filter=is_empty)
+        def _leave_afterwards(_: KeyPressEvent) -> None:
+            self._deferred.append(KeyPress(Keys.ControlD, "\x04"))
+            self.say("Ctrl-D leaves once the turn has ended. Esc or Ctrl-C stops it now.")
+
         return keys
 
     async def _take(self, take_back: TakeBack) -> None:

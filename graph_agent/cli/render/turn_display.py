@@ -300,6 +300,7 @@ class TurnDisplay:
         reason = event.error or end.reason if event.status not in ("success", "interrupted") else ""
         phrase = f"{end.word}: {end.reason}" if event.status == "interrupted" and end.reason else end.phrase
         label = self._label(event.call_id, event.tool_name, event.summary)
+        phrase += " outside the sandbox" if event.outside_sandbox else ""
         ending = safe_text(f"  {phrase}{seconds}", "dim")
         if reason:
             ending.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))

@@ -9,8 +9,8 @@ from typing import Any
 
 from graph_agent.app.chat_input import editor_words
 from graph_agent.app.instructions import Memory, MemoryNote, parse_memory, remove_memory_note
-from graph_agent.cli.views.table import print_result
-from graph_agent.config.paths import make_private_folder, memory_file, own_command, read_plain_text
+from graph_agent.cli.views.table import command_hint, print_result
+from graph_agent.config.paths import make_private_folder, memory_file, read_plain_text
 from graph_agent.errors import StorageError, UnknownId, UsageError
 from graph_agent.wording import escape
 
@@ -48,7 +48,8 @@ def _memory_lines(memory: Memory) -> Iterator[str]:
         return
     if memory.user:
         yield ""
-    yield f"Noted by the agent (remove a line: {own_command()} memory forget NUMBER):"
+    remove = command_hint("memory forget NUMBER", "/memory forget NUMBER")
+    yield f"Noted by the agent (remove a line: {remove}):"
     for number, note in enumerate(memory.notes, 1):
         yield f"{number:>3}  {escape(_format_note(note))}"
 

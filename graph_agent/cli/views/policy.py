@@ -21,6 +21,7 @@ from graph_agent.cli.views.format import read_list
 from graph_agent.cli.views.settings import current_project, print_ignored_files
 from graph_agent.cli.views.table import (
     colorize,
+    command_hint,
     format_columns,
     print_json,
     print_lines,
@@ -70,7 +71,7 @@ def _list_lines(rules: Sequence[Mapping[str, str]], grants: Sequence[Grant]) -> 
         yield from _rule_lines(grant)
         yield escape(f"  given {format_age(grant.at)} by {author_words(grant.by)}, with call {grant.call_id}")
     if grants:
-        yield f"Revoke one with: {own_command()} policy revoke ID"
+        yield f"Revoke one with: {command_hint('policy revoke ID', '/policy revoke ID')}"
     elif not rules:
         yield "No rules and no saved permissions."
 

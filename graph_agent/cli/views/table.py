@@ -11,23 +11,26 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any, TypeVar
 
 from graph_agent.cli.render.themes import ansi_code
-from graph_agent.config.paths import runnable_hints
+from graph_agent.config.paths import own_command, runnable_hints
 from graph_agent.wording import escape
 
 __all__ = [
     "WORD",
     "colorize",
+    "command_hint",
     "format_columns",
     "format_fields",
     "format_table",
     "format_time",
     "get_colorizer",
     "id_shortener",
+    "in_chat",
     "is_plain_terminal",
     "line_width",
     "print_json",
@@ -46,6 +49,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+in_chat: ContextVar[bool] = ContextVar("in_chat", default=False)
+"""Whether the view is printed in a chat, whose commands begin with a slash."""
 
 _COLORS = {
     "idle": "dim",
@@ -82,6 +88,11 @@ _CLUSTER = re.compile(
     "[\U0001f1e6-\U0001f1ff]{2}|.(?:[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0061-\U000e007f]|\u200d.)*", re.DOTALL
 )
 """One visible character, which may take several code points: a flag, or an emoji with all that is joined to it."""
+
+
+def command_hint(command: str, slash_command: str) -> str:
+    """A command of this program as the user types it here: in the shell, or in the chat."""
+    return slash_command if in_chat.get() else f"{own_command()} {command}"
 
 
 def print_result(value: Any, lines: str | Iterable[str], *, as_json: bool) -> None:

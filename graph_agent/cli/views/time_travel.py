@@ -11,7 +11,7 @@ import typer
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.views.format import confirm
-from graph_agent.cli.views.table import print_lines, print_result
+from graph_agent.cli.views.table import command_hint, print_lines, print_result
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports.stored_text import plain_text
@@ -75,7 +75,8 @@ def find_rewind_points(database: Path, thread_id: str) -> list[RewindPoint]:
         files: dict[str, None] = {}
         for one in done:
             if message.at <= one.started_at < end:
-                path = Path(one.intent.path) if one.intent is not None else None
+                # A change that failed has changed nothing.
+                path = Path(one.intent.path) if one.intent is not None and one.status != "error" else None
                 if path is not None:
                     files[str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)] = None
                 files.update(dict.fromkeys(one.changed_files or ()))
@@ -223,7 +224,8 @@ def _result_lines(done: "RewindOutcome", *, is_dry: bool, was_shown: bool) -> It
     if done.is_done:
         yield escape(f"Done. The thread is at checkpoint {done.head}.")
         if done.plan.rewind.reverts is None:
-            yield escape(f"Undo with: {own_command()} rewind --undo {done.plan.rewind.thread_id}")
+            undo = command_hint(f"rewind --undo {done.plan.rewind.thread_id}", "/rewind --undo")
+            yield escape(f"Undo with: {undo}")
     elif is_dry:
         yield "Dry run: nothing was changed."
     elif done.plan.conflicts and not was_shown:

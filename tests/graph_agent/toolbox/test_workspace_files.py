@@ -63,11 +63,12 @@ async def test_text_that_mentions_no_file_is_unchanged(message: _Message, text: 
 
 
 async def test_a_mention_of_a_missing_file_is_noted(message: _Message) -> None:
-    expanded = await message.expand('@src/gone.py @"gone too"')
+    expanded = await message.expand('@src/gone.py @"gone too" @nope.txt, @pytest.fixture')
 
     assert expanded.notes == (
         "@src/gone.py matches no file; it is sent as text",
         "@gone too matches no file; it is sent as text",
+        "@nope.txt matches no file; it is sent as text",
     )
 
 

@@ -67,7 +67,19 @@ async def test_quit_leaves(tmp_path: Path) -> None:
         ("/rewind", ChatAction("rewind"), ""),
         ("/rewind abcd --force", ChatAction("rewind", "abcd --force"), ""),
         ("/tmp is full", ChatAction("send", "/tmp is full"), ""),
-        ("/mode", None, "mode: default (available: default, acceptEdits, plan, auto, dontAsk)\n"),
+        (
+            "/mode",
+            None,
+            (
+                "mode: default\n"
+                "  default      side effects need approval\n"
+                "  acceptEdits  edits in the workspace run unasked\n"
+                "  plan         only reads, and presents a plan\n"
+                "  auto         a model reviews what would be asked\n"
+                "  dontAsk      what would need approval is denied\n"
+                "/mode NAME sets another, Shift-Tab the next of the first three.\n"
+            ),
+        ),
         ("/mode plan", None, "mode: plan\n"),
         ("/mode yolo", None, "Unknown mode 'yolo'. Choose one of default, acceptEdits, plan, auto, dontAsk.\n"),
         ("/[red]x\x1b", None, "Unknown command /[red]x\\x1b. /help lists the commands.\n"),

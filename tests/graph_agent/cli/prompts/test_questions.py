@@ -318,7 +318,7 @@ async def test_always_deny_shows_its_rule_and_where_it_holds(tmp_path: Path) -> 
     shown = await scene.ask("d", "u")
 
     assert shown[(start := shown.index("Deny from now on:")) + 1] == "  bash(echo a)"
-    assert "Applies in every mode; `policy revoke` revokes it." in shown[start:]
+    assert "Applies in every mode; /policy revoke revokes it." in shown[start:]
     assert scene.session.log == _decided(("call-a", "reject", "", "always deny user", "bash(echo a)"))
 
 
