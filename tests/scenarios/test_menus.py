@@ -1,11 +1,14 @@
 """Menus in real terminals: the messages to rewind to, and the threads to resume."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from graph_agent.cli.prompts.menu import Menu, Picked, Row, format_rows
+from graph_agent.cli.views.time_travel import find_rewind_points
 from tests.fakes.openai_server import TC, TXT
 from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import Scripted, scripted
@@ -137,6 +140,17 @@ def test_a_rewind_of_a_thread_lists_its_messages_and_takes_files_alone(command: 
     assert program.ends() == 0
     assert (command.workspace / "total.py").read_text() == "total = 1\n"
     assert [thread["turns"] for thread in command.json("threads", "list")["threads"]] == [3]
+
+
+def test_a_message_whose_change_failed_names_no_file(command: Scripted) -> None:
+    database = command.folder / "home" / "graph-agent.db"
+    before = [point.files for point in find_rewind_points(database, "shop")]
+    with closing(sqlite3.connect(database)) as rows, rows:
+        rows.execute("UPDATE journal SET status = 'error' WHERE call_id = 'c2'")
+
+    after = [point.files for point in find_rewind_points(database, "shop")]
+
+    assert (before, after) == ([(), ("total.py",), ("total.py",)], [(), (), ("total.py",)])
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.format import format_cost_lines, format_todo
 from graph_agent.cli.views.inspection import inspect_state, show_difference, show_history
 from graph_agent.cli.views.memory import remove_note, show_memory
-from graph_agent.cli.views.table import in_chat, print_lines
+from graph_agent.cli.views.table import print_lines, within_chat
 from graph_agent.cli.views.threads import list_threads, show_changes
 from graph_agent.cli.views.time_travel import (
     REWIND_SCOPES,
@@ -71,8 +71,8 @@ class ReadCommands:
             "export": self._export,
             "inspect": self._inspect,
         }
-        in_chat.set(True)
-        views[name](argument)
+        with within_chat():
+            views[name](argument)
 
     def _calls(self, call: str) -> None:
         which = f"{self.thread_id}:{call}" if call else self.thread_id
@@ -269,8 +269,7 @@ async def rewind_from_chat(database: Path, order: "RewindRequest", confirm: Call
         print_lines(format_survey(done.plan))
         if await confirm():
             done = await rewind(database, order, lambda _: True)
-    in_chat.set(True)
-    with suppress(typer.Exit):
+    with suppress(typer.Exit), within_chat():
         print_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=may_run)
     return done.is_done
 

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from itertools import chain, islice
@@ -30,7 +31,6 @@ __all__ = [
     "format_time",
     "get_colorizer",
     "id_shortener",
-    "in_chat",
     "is_plain_terminal",
     "line_width",
     "print_json",
@@ -44,14 +44,14 @@ __all__ = [
     "supports_escapes",
     "text_width",
     "truncate",
+    "within_chat",
     "wrap_line",
     "wrap_message",
 ]
 
 T = TypeVar("T")
 
-in_chat: ContextVar[bool] = ContextVar("in_chat", default=False)
-"""Whether the view is printed in a chat, whose commands begin with a slash."""
+_in_chat: ContextVar[bool] = ContextVar("in_chat", default=False)
 
 _COLORS = {
     "idle": "dim",
@@ -90,9 +90,19 @@ _CLUSTER = re.compile(
 """One visible character, which may take several code points: a flag, or an emoji with all that is joined to it."""
 
 
+@contextmanager
+def within_chat() -> Iterator[None]:
+    """While a view is printed in a chat: its hints name the commands there, which begin with a slash."""
+    token = _in_chat.set(True)
+    try:
+        yield
+    finally:
+        _in_chat.reset(token)
+
+
 def command_hint(command: str, slash_command: str) -> str:
     """A command of this program as the user types it here: in the shell, or in the chat."""
-    return slash_command if in_chat.get() else f"{own_command()} {command}"
+    return slash_command if _in_chat.get() else f"{own_command()} {command}"
 
 
 def print_result(value: Any, lines: str | Iterable[str], *, as_json: bool) -> None:

@@ -150,6 +150,7 @@ async def test_what_was_allowed_always_is_shown_and_taken_back(
 
     shown = capsys.readouterr().out
     assert [words in shown for words in ("bash(ls)", "Revoked permission 1", "no saved permissions")] == [True] * 3
+    assert "Revoke one with: /policy revoke ID" in shown
     assert "No saved permission has the id '1'" in said[-1]
 
 

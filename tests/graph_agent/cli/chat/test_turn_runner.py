@@ -15,7 +15,7 @@ from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.console import make_console
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.events import EventBus, TextDelta, TurnEnded, TurnStarted, TurnStatus
+from graph_agent.events import EventBus, SessionOpened, StepStarted, TextDelta, TurnEnded, TurnStarted, TurnStatus
 from graph_agent.session.turn_result import TurnResult
 from tests.fakes.database_rows import Rows
 from tests.fakes.pty_chat import PtyChat
@@ -142,6 +142,23 @@ def test_only_a_budget_of_the_turn_is_fresh_when_one_goes_on() -> None:
     budgets = ("max_steps", "max_tokens", "max_cost", "max_thread_tokens", "")
 
     assert [has_fresh_budget(rest("limit", budget=name)) for name in budgets] == [True, True, True, False, False]
+
+
+def test_the_context_in_use_is_known_until_another_conversation_is_opened() -> None:
+    turns = TurnRunner(Terminal(None), TurnDisplay(Console(file=io.StringIO())))
+
+    shown = []
+    for event in (
+        SessionOpened("t", "", "/w", "model", "default"),
+        StepStarted(1, 12),
+        TurnEnded("done", checkpoint_id="c2"),
+        SessionOpened("t", "c2", "/w", "model", "default"),  # As after a declined rewind.
+        SessionOpened("t", "c1", "/w", "model", "default"),
+    ):
+        turns.show_event(1, event)
+        shown.append(turns.load().get("context", ""))
+
+    assert shown == ["", "12% context", "12% context", "12% context", ""]
 
 
 _LOAD = {"context": "12% context", "cost": "$0.04"}

@@ -206,6 +206,19 @@ async def test_a_lone_escape_and_ctrl_c_stop_the_turn_and_keep_the_line(keys: Pi
     assert (turn.stops, await terminal.message()) == (["stop"], key.rstrip("\x1b\x03"))
 
 
+async def test_ctrl_d_during_a_turn_leaves_after_it_and_says_so(keys: PipeInput) -> None:
+    terminal, turn, said = Terminal(source=keys), _Turn(), list[str]()
+    terminal.say = said.append
+
+    async with terminal.during_turn(turn.keys):
+        keys.send_text(_CTRL_D)
+        await until(lambda: bool(said))
+
+    assert (said, turn.stops) == (["Ctrl-D leaves once the turn has ended. Esc or Ctrl-C stops it now."], [])
+    with pytest.raises(InputClosed):
+        await terminal.message()
+
+
 async def test_an_escape_that_came_with_the_last_line_stops_its_turn(keys: PipeInput) -> None:
     terminal, turn = Terminal(source=keys), _Turn()
     keys.send_text("go\r\x1b")

@@ -70,6 +70,11 @@ _PLAN = [{"content": f"step {number}", "status": "pending"} for number in range(
             id="a call at its start and end with the tail of its output",
         ),
         pytest.param(
+            [ToolCallFinished("c1", "bash", "success", "make", outside_sandbox=True)],
+            ["✓ bash make  success outside the sandbox"],
+            id="a call outside the sandbox",
+        ),
+        pytest.param(
             [
                 SessionOpened("t", "", "/w", OFFLINE_LABEL, "default"),
                 ToolCallFinished("c1", "ls", "success", "ls .", "a.txt\n"),
