@@ -230,7 +230,7 @@ class DatabaseLock(Protocol):
 def thread_lock(
     database: "Database", clock: "Clock", on_wait: Callable[[str], None] = lambda _: None
 ) -> DatabaseLock:
-    """A lock for one thread of the database; `on_wait` is told if it waits for a process that is ending."""
+    """A lock for one thread of the database; `on_wait` gets a sentence if it waits for a process that is ending."""
     if isinstance(database.path, ServerPath):
         from graph_agent.storage.postgres.database import PostgresDatabase  # noqa: PLC0415 - as above
         from graph_agent.storage.postgres.lease import PostgresThreadLock  # noqa: PLC0415 - as above

@@ -143,7 +143,7 @@ def test_a_rewind_of_a_thread_lists_its_messages_and_takes_files_alone(command: 
 
 
 def test_a_message_whose_change_failed_names_no_file(command: Scripted) -> None:
-    database = command.folder / "home" / "graph-agent.db"
+    database = next((command.folder / "home").rglob("*.db"))
     before = [point.files for point in find_rewind_points(database, "shop")]
     with closing(sqlite3.connect(database)) as rows, rows:
         rows.execute("UPDATE journal SET status = 'error' WHERE call_id = 'c2'")

@@ -123,6 +123,7 @@ OwnWorktree = Annotated[
     bool, Option("--worktree", help="Work in a new git worktree and branch (new threads only).")
 ]
 PipedInput = Annotated[bool, Option("--piped-input", hidden=True, help="Add what is piped in to the prompt.")]
+_HEADLESS = {"awaits_servers": True, "notify_after": 0}
 KeepStopped = Annotated[
     bool, Option("--keep-stopped", hidden=True, help="Without a prompt, do not restart a turn that was stopped.")
 ]
@@ -150,7 +151,7 @@ def chat(
     """Start an interactive session; side effects need approval."""
     from graph_agent.cli.session_target import attach_files
 
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "effort": effort, "agent": agent}
+    flags = {**_flags(model, effort, mode, db, skip_permissions, no_stream, notify=notify), "agent": agent}
     files = {"add_dirs": add_dir, "attached": image}
     resumed = _resumed_id(resume, continues)
     find = partial(_resolve, flags, files, workspace=workspace, thread=thread, resume=resumed)
@@ -186,8 +187,8 @@ def resume(
         from graph_agent.cli.prompts.dialogs import choose_thread
 
         identifier = choose_thread(resolve_database(db), Path(workspace or ".").expanduser().resolve())
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "add_dirs": absolute_paths(add_dir)}
-    flags["effort"] = effort
+    flags = _flags(model, effort, mode, db, skip_permissions, no_stream, notify=notify)
+    flags["add_dirs"] = absolute_paths(add_dir)
     _open_chat(partial(resolve_target, flags, workspace=workspace, thread=None, resume=identifier), None, db)
 
 
@@ -229,19 +230,17 @@ def run(
     from graph_agent.cli.startup import result_on_signal
 
     with result_on_signal(output.value, thread):
-        flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "awaits_servers": True}
-        flags |= {"notify_after": 0, "max_steps": max_steps, "max_tokens": max_tokens, "max_cost": max_cost}
-        flags |= {"trust": trust, "effort": effort, "agent": agent}
+        flags = {**_flags(model, effort, mode, db, skip_permissions, no_stream, notify=notify), "agent": agent}
+        flags |= {"max_steps": max_steps, "max_tokens": max_tokens, "max_cost": max_cost, "trust": trust}
         files, resumed = {"add_dirs": add_dir, "attached": image}, _resumed_id(resume, continues)
-        target = _resolve(flags, files, workspace=workspace, thread=thread, resume=resumed)
-        reads_lines = input_format is InputFormat.stream
+        target = _resolve(flags | _HEADLESS, files, workspace=workspace, thread=thread, resume=resumed)
+        options = {"output": output.value, "timeout_seconds": timeout, "keeps_stopped": keep_stopped}
+        options["reads_lines"] = reads_lines = input_format is InputFormat.stream
         given = _read_prompt(prompt, target, trust, piped_input, is_optional=reads_lines)
         if submit:
             return _submit(target, given, resolve_database(db), worktree, as_json=output is not Output.text)
         answers = _pending_answers(approve, reject, reason, recover, target)
         target = _in_worktree(target, given) if worktree else target
-        options = {"output": output.value, "timeout_seconds": timeout, "reads_lines": reads_lines}
-        options["keeps_stopped"] = keep_stopped
         raise typer.Exit(_run_to_the_end(target, given, answers, options, json_schema, db))
 
 
@@ -368,7 +367,7 @@ def acp(
     # A wrong value is an error of the command line, not of the first session that an editor opens.
     load_settings(os.environ, flags={"model.name": model, "model.effort": effort, "mode": mode})
     log_to_file()
-    given = {**_flags(model, mode, None, skip_permissions, False, None), "effort": effort, "trust": trust}
+    given = {**_flags(model, effort, mode, None, skip_permissions, False, notify=None), "trust": trust}
     flags = {name: value for name, value in given.items() if value is not None and value is not False}
     number = serve(AgentOptions(resolve_database(db), flags, restore_gc), reserve_stdout())
     raise typer.Exit(128 + number if number else 0)
@@ -424,14 +423,17 @@ def web(
 
 def _flags(
     model: str | None,
+    effort: str | None,
     mode: str | None,
     db: str | None,
     skip_permissions: bool,
     no_stream: bool,
+    *,
     notify: str | None,
 ) -> dict[str, object]:
     chosen = "bypassPermissions" if skip_permissions else mode
-    return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "notify": notify}
+    choices = {"model": model, "effort": effort, "mode": chosen}
+    return {**choices, "db": db, "no_stream": no_stream, "notify": notify}
 
 
 def _resumed_id(resume: str | None, continues: bool) -> str | None:

@@ -145,18 +145,18 @@ def test_only_a_budget_of_the_turn_is_fresh_when_one_goes_on() -> None:
 
 
 def test_the_context_in_use_is_known_until_another_conversation_is_opened() -> None:
-    turns = TurnRunner(Terminal(None), TurnDisplay(Console(file=io.StringIO())))
-
     shown = []
-    for event in (
-        SessionOpened("t", "", "/w", "model", "default"),
-        StepStarted(1, 12),
-        TurnEnded("done", checkpoint_id="c2"),
-        SessionOpened("t", "c2", "/w", "model", "default"),  # As after a declined rewind.
-        SessionOpened("t", "c1", "/w", "model", "default"),
-    ):
-        turns.show_event(1, event)
-        shown.append(turns.load().get("context", ""))
+    with create_pipe_input() as keys:
+        turns = TurnRunner(Terminal(None, source=keys), TurnDisplay(Console(file=io.StringIO())))
+        for event in (
+            SessionOpened("t", "", "/w", "model", "default"),
+            StepStarted(1, 12),
+            TurnEnded("done", checkpoint_id="c2"),
+            SessionOpened("t", "c2", "/w", "model", "default"),  # As after a declined rewind.
+            SessionOpened("t", "c1", "/w", "model", "default"),
+        ):
+            turns.show_event(1, event)
+            shown.append(turns.load().get("context", ""))
 
     assert shown == ["", "12% context", "12% context", "12% context", ""]
 
