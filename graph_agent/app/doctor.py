@@ -192,14 +192,11 @@ def _check_endpoint(settings: Settings) -> Check:
         return Check("model", ok=False, detail=f"{address} rejects the key ({status})", hint=hint)
     if status >= 500:
         return Check("model", ok=False, detail=f"{address} fails ({status})", hint="check the server")
-    name = model.name or "no model named"
-    detail = f"{name} at {address}, answered {status}; `graph-agent model test` tests the rest"
-    learned = CapabilityStore(capabilities_file(settings.database))
-    if not learned.load(model.endpoint, model.name or "").whole_requests:
-        detail += ", but drops the beginning of long requests"
-        hint = "raise its context length (Ollama: OLLAMA_CONTEXT_LENGTH), or set context_window under [model]"
-        return Check("model", ok=False, detail=detail, hint=hint, matters=False)
-    return Check("model", ok=True, detail=detail)
+    learned = CapabilityStore(capabilities_file(settings.database)).load(model.endpoint, model.name or "")
+    problem, hint = learned.problem
+    detail = f"{model.name or 'no model named'} at {address}, answered {status}"
+    detail += f", but {problem}" if problem else "; `graph-agent model test` tests the rest"
+    return Check("model", ok=not problem, detail=detail, hint=hint, matters=not learned.calls_tools)
 
 
 def _check_program(name: str, wanted: str, program: str | None, without: str) -> Check:

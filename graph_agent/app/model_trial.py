@@ -149,6 +149,8 @@ async def try_model(settings: Settings) -> tuple[ProbeResult, ...]:
         look = await show_square(setting, name)
         turn_off = ("images", "off") if look.is_blind and setting.images == "auto" else None
         found.append(ProbeResult("sees images", look.ok, look.detail, matters=False, setting=turn_off))
+    fails = any(one.matters and not one.ok for one in found)
+    store.note_test(setting.endpoint, setting.name or "", calls_tools=not fails)
     return tuple(_with_refusal(one, setting, known) for one in found)
 
 

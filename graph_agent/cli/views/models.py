@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "LEARNED",
     "forget_learned",
     "list_models",
     "set_local_model",
@@ -124,12 +125,12 @@ def show_model(name: str | None, *, as_json: bool) -> None:
     limits = ", ".join(f"{key} {value}" for key, value in facts["budget"].items() if value is not None)
     cost = f"{price.input} in, {price.output} out per million, {settings.currency}" if price else "unknown"
     fields = {key: "" if value is None else str(value) for key, value in facts.items()}
-    known = ", ".join(f"{_LEARNED[one.name]} ({format_age(one.at.isoformat())})" for one in learned)
+    known = ", ".join(f"{LEARNED[one.name]} ({format_age(one.at.isoformat())})" for one in learned)
     shown = fields | {"price": cost, "budget": limits, "learned": known}
     print_result(facts, format_fields(shown), as_json=as_json)
 
 
-_LEARNED = {
+LEARNED = {
     "streaming": "no streaming",
     "stream_usage": "no token counts in streams",
     "null_content": "empty text instead of null beside calls",
@@ -137,8 +138,11 @@ _LEARNED = {
     "needs_reasoning": "reasoning is sent back",
     "needs_signatures": "signatures are sent back",
     "images": "no images",
+    "response_schema": "no JSON Schema for answers",
     "whole_requests": "drops the beginning of long requests",
+    "calls_tools": "cannot use tools, by `model test`",
 }
+"""What the value that is not the usual one means, for each capability."""
 
 
 def forget_learned(name: str | None, *, as_json: bool) -> None:

@@ -54,6 +54,18 @@ class Capabilities:
     """Accepts `response_format` with a JSON Schema."""
     whole_requests: bool = True
     """Reads long requests whole. If not, its token counts show that it silently drops their beginning."""
+    calls_tools: bool = True
+    """Calls tools and uses their results, as a test of the model has found; no effect on requests."""
+
+    @property
+    def problem(self) -> tuple[str, str]:
+        """What makes the model hard to use, and what to do about it; empty texts if nothing does."""
+        if not self.calls_tools:
+            return "could not use tools when it was tested", "`graph-agent model test` tests it again"
+        if not self.whole_requests:
+            wider = "raise its context length (Ollama: OLLAMA_CONTEXT_LENGTH), or set context_window under [model]"
+            return "drops the beginning of long requests", wider
+        return "", ""
 
 
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
@@ -240,6 +252,11 @@ class CapabilityStore:
         """Forget that a model drops the beginning of long requests, so that a test finds out again."""
         if not self.load(url, model).whole_requests:
             self.save(url, model, {"whole_requests": True})
+
+    def note_test(self, url: str, model: str, *, calls_tools: bool) -> None:
+        """Store whether a test of the model could use tools."""
+        if self.load(url, model).calls_tools != calls_tools:
+            self.save(url, model, {"calls_tools": calls_tools})
 
     def _change(self, change: Callable[[dict[str, Any]], object]) -> None:
         if self.path is None:

@@ -159,6 +159,19 @@ def test_a_server_that_drops_the_beginning_of_requests_is_named_for_a_day(tmp_pa
     assert (found.ok, "drops the beginning of long requests" in found.detail, later.ok) == (False, True, True)
 
 
+def test_a_model_that_failed_its_test_is_named_until_it_passes(tmp_path: Path) -> None:
+    with FakeOpenAI() as server:
+        known = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk", "GRAPH_AGENT_MODEL": "m"}
+        store = CapabilityStore(capabilities_file(tmp_path / "data" / "graph-agent.db"))
+        (tmp_path / "data").mkdir()
+        found = []
+        for calls_tools in (False, True):
+            store.note_test(server.base_url, "m", calls_tools=calls_tools)
+            found.append(_checked(tmp_path, **known)["model"])
+
+    assert [(one.ok, one.matters, bool(one.hint)) for one in found] == [(False, True, True), (True, False, False)]
+
+
 def _checks(path: Path) -> dict[str, Check]:
     return {check.name: check for check in check_disk(path, {"GRAPH_AGENT_HOME": str(path.parent)})}
 

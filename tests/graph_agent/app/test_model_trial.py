@@ -11,8 +11,10 @@ from graph_agent.app.model_trial import (
     show_square,
     try_model,
 )
+from graph_agent.config.paths import capabilities_file
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
+from graph_agent.model.openai.capabilities import CapabilityStore
 from tests.fakes.openai_server import ERR, TC, TCS, TXT, FakeOpenAI, Reply
 from tools.file_ops.images import is_whole_image, media_type_of
 
@@ -45,8 +47,12 @@ async def test_a_model_that_can_all_of_it_works(tmp_path: Path) -> None:
 async def test_what_it_cannot_is_told_and_only_some_of_it_matters(tmp_path: Path) -> None:
     one = TC("a", "look_up", {"key": "alpha"})
 
-    found = await found_with(tmp_path, TXT("ready", usage=None), one, TXT("no idea"), one)
+    with FakeOpenAI([TXT("ready", usage=None), one, TXT("no idea"), one]) as server:
+        tested = settings(tmp_path, server.base_url)
+        found = {result.name: result for result in await try_model(tested)}
+        store = CapabilityStore(capabilities_file(tested.database))
 
+        assert store.load(server.base_url, tested.model.name or "").calls_tools is False
     assert [name for name, one in found.items() if not one.ok and one.matters] == ["reads a result"]
     assert (found["usage"].ok, found["calls two at once"].ok) == (False, False)
 

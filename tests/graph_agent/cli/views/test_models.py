@@ -1,11 +1,14 @@
 import json
 import os
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.views.models import LEARNED
+from graph_agent.model.openai.capabilities import Capabilities
 from tests.fakes.gguf import LIBRARY, write_gguf
 from tests.fakes.openai_server import TXT, FakeOpenAI
 from tests.fakes.scripted_runtime import action
@@ -182,3 +185,7 @@ def test_a_missing_local_model_falls_back_to_offline_mode_with_the_reason(tmp_pa
     assert done.returncode == 0
     assert "The local model is not available: " in done.stdout
     assert "gone.gguf' cannot be read (No such file or directory)" in done.stdout
+
+
+def test_whatever_is_learned_about_a_model_has_words() -> None:
+    assert set(LEARNED) == {field.name for field in fields(Capabilities)}
