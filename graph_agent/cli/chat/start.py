@@ -43,10 +43,15 @@ if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
 
-__all__ = ["open_chat"]
+__all__ = ["load_rest", "open_chat"]
 
 _SWITCH_S = 0.001
 """How long a thread that loads modules may keep a key waiting; Python's default is 5 ms."""
+
+_LOADED_LATE = (
+    "anyio._backends._asyncio",
+    *(f"langchain_core.tracers.{name}" for name in ("context", "run_collector", "stdout")),
+)
 
 
 def open_chat(
@@ -250,6 +255,7 @@ def _build_chat(terminal: Terminal, queue: InputQueue, completer: ChatCompleter,
         colors.use()
         terminal.background_known = colors.use
         terminal.editing_mode = EditingMode(settings.editing_mode.upper())
+        asyncio.get_running_loop().run_in_executor(None, load_rest)
         return session
 
     database = database_path(os.environ, target.flags.get("db"))
@@ -262,6 +268,13 @@ def _build_chat(terminal: Terminal, queue: InputQueue, completer: ChatCompleter,
         set_theme=colors.choose,
     )
     return Chat(terminal, console, options, queue)
+
+
+def load_rest() -> None:
+    """Load what libraries import only with the first request, which would wait for it."""
+    for name in _LOADED_LATE:
+        with contextlib.suppress(ImportError):  # Then it is called something else in this release of the library.
+            importlib.import_module(name)
 
 
 class _Colors:

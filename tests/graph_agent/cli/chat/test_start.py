@@ -1,5 +1,6 @@
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from graph_agent.cli.chat.start import open_chat
 from graph_agent.cli.session_target import Target
 from graph_agent.errors import UsageError
+from tests.fakes.openai_server import TXT, FakeOpenAI
 from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import Command, until
 
@@ -120,3 +122,34 @@ def test_a_thread_is_loaded_behind_the_prompt_and_what_is_typed_meanwhile_counts
     chat.plays("^\x15\x04")
 
     assert (chat.ends(), lines[-2]) == (0, left)
+
+
+_SEND = """
+import asyncio, sys
+from graph_agent import open_session
+from graph_agent.cli.chat.start import load_rest
+
+async def send():
+    async with open_session(workspace=sys.argv[1]) as session:
+        load_rest()
+        loaded = set(sys.modules)
+        await session.send("hello")
+        print(*sorted(set(sys.modules) - loaded))
+
+asyncio.run(send())
+"""
+
+
+def test_a_request_waits_for_no_library_once_a_chat_has_loaded_the_rest(tmp_path: Path) -> None:
+    with FakeOpenAI([TXT("hi")]) as server:
+        home = {"GRAPH_AGENT_HOME": str(tmp_path / "home"), "GRAPH_AGENT_MODEL": "fake", "OPENAI_API_KEY": "any"}
+        done = subprocess.run(
+            [sys.executable, "-c", _SEND, str(tmp_path)],
+            env={**os.environ, **home, "OPENAI_BASE_URL": server.base_url},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+    ours = {*sys.stdlib_module_names, "graph_agent", "tools", "policy"}
+    assert [name for name in done.stdout.split() if name.partition(".")[0] not in ours] == []
