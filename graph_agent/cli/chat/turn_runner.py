@@ -164,7 +164,8 @@ class TurnRunner:
                 display.begin(lambda: self._status_parts(session))
                 while not running.done() or not all(one.done() for one in showing):
                     await asyncio.wait({one for one in (running, *showing) if not one.done()}, timeout=_TICK_S)
-                    await self._tick(session)
+                    if not running.done():
+                        await self._tick(session)
         await asyncio.gather(*stopping, *entering, *showing)
         display.finish()
         self._take_usage(running.result())

@@ -110,6 +110,8 @@ class LiveArea:
 
     def encode(self, line: Text) -> str:
         """The line with its colours, as this console writes it."""
+        if not (line.spans or line.style or "\t" in line.plain):
+            return line.plain  # A command may write a hundred thousand lines; rich takes 200 times as long.
         with self._console.capture() as captured:
             self._console.print(line, end="", soft_wrap=True)
         return captured.get()

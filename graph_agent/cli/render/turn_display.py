@@ -142,9 +142,11 @@ class TurnDisplay:
                 self._show_call(event)
 
     def begin(self, status: Callable[[], Sequence[str]] = tuple, activity: str = "") -> None:
-        """A turn begins, or something else that is named here: a status line is drawn until `finish`."""
+        """A turn begins, or something else that is named here: ticks draw a status line until `finish`.
+
+        What ends before the first tick, such as a look for queued messages, shows none.
+        """
         self._status, self._activity, self._since = status, activity, time.monotonic()
-        self._draw()
 
     def tick(self) -> None:
         """Draw what came since the last tick; where nothing is drawn in place, print what runs now and then.

@@ -155,7 +155,10 @@ async def test_what_a_slash_command_shows_is_folded_between_words(
 
     too_long = [line for line in narrow if text_width(line) > width and " " in line.strip()]
     words = {word for line in wide for word in line.split()}
+    # Time passes between the two: an age may be "just now" in one and "1 min ago" in the other.
+    passed = re.compile(r"just|now|\d\d?|s|min|ago")
     cut = {word for line in narrow for word in line.split() if not re.search("…|[─│]", word)} - words
+    cut = {word for word in cut if not passed.fullmatch(word)}
     # A path that is wider than a line is folded after a slash.
     parts = {word for word in cut if any(re.search(rf"(^|/){re.escape(word)}((?<=/)|$)", one) for one in words)}
     assert (too_long, cut - parts) == ([], set())

@@ -273,6 +273,8 @@ def test_one_line_says_all_the_time_what_a_turn_does(
 ) -> None:
     seen, began = _Seen(columns, 10), time.monotonic()
     seen.story.begin(lambda: ["12% context", "$0.04", "default", "gpt-5-mini"])
+    before_the_first_tick = seen.looks()
+    seen.story.tick()
     at_first = seen.looks()
     seen.tells(TextDelta("what to do", "reasoning"))
     while_reasoning = seen.looks()
@@ -287,6 +289,7 @@ def test_one_line_says_all_the_time_what_a_turn_does(
     seen.story.finish()
 
     before = [lines[-1].split(" · ")[1] for lines in (at_first, while_reasoning, while_writing)]
+    assert before_the_first_tick == []
     assert (before, during[-2:]) == (["thinking", "thinking", "writing"], [line, "> typed"])
     assert seen.looks() == ["what to do", "Run the tests", "words"]
 
