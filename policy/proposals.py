@@ -281,7 +281,7 @@ _FROM_INPUT = "{} takes its code from its input, or may do so: a rule for these 
 _ARGUMENTS_FROM_INPUT = "{} takes arguments from its input: a rule for these words would allow any of them."
 _FINDS = "What {} finds may change: a rule for these words would allow it to do this to any other file."
 _COMPUTED = "What {} runs is computed when it runs: a rule for these words would allow more than was shown."
-_ELSEWHERE = "{} hands its command to another user, machine or container, where no rule is saved for it."
+_ELSEWHERE = "{} runs its command as another user, on another machine or in a container: no rule is saved for that."
 _APPENDS_INPUT = frozenset(("parallel", "xargs"))
 _READS_INPUT = frozenset(("R", "at", "batch", "ghci", "irb", "jshell"))
 """Programs that take code from their input whatever their arguments are."""
