@@ -39,6 +39,8 @@ _SETTINGS = {
     "max_wal_size": "128MB",
     "autovacuum": "off",
 }
+_SEGMENT_BYTES = 16 * 1024 * 1024
+"""Of a file of the server's log."""
 _WATCH = """
 "$0"/pg_ctl -s -w -t 60 -D data -l log start || cat log >&2
 echo started
@@ -177,8 +179,41 @@ class PostgresServer:
 
     def crash(self) -> None:
         """Kill the server with SIGKILL, until `start`: its other processes notice and end."""
+        os.kill(self._first_process(), signal.SIGKILL)
+
+    @contextmanager
+    def full_disk(self, url: str, fill: str) -> Iterator[None]:
+        """While the block runs, no file of the server can grow beyond a limit, which the filler reaches.
+
+        A write at the limit ends in the middle, as on a full disk; unlike a small file system, it needs no rights.
+
+        Args:
+            fill: a statement for this database that adds rows of 20 MB to one table; it fails, and adds none.
+        """
+        # Less than a segment of the log would end the server; a whole number of pages would be another error.
+        self._limit_files(_SEGMENT_BYTES + 100)
+        try:
+            with psycopg.connect(url) as connection:
+                try:
+                    connection.execute(fill.encode())
+                    raise RuntimeError("the statement did not fill the disk")
+                except psycopg.errors.DiskFull:
+                    connection.rollback()
+            yield
+        finally:
+            self._limit_files(None)
+
+    def _limit_files(self, most_bytes: int | None) -> None:
+        first = self._first_process()
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        for pid in (str(first), *children):
+            # As the user of the server: root may lack the right to do it for others.
+            limit = f"--fsize={'unlimited' if most_bytes is None else most_bytes}:"
+            subprocess.run(["prlimit", "--pid", pid, limit], check=True, **self.process)
+
+    def _first_process(self) -> int:
         first, *_ = (self._folder / "data" / "postmaster.pid").read_text().split()
-        os.kill(int(first), signal.SIGKILL)
+        return int(first)
 
     def start(self) -> None:
         """Start it again after `stop` or `crash`, and wait until it answers."""

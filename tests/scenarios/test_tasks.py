@@ -170,9 +170,9 @@ def test_a_worker_whose_tables_were_migrated_meanwhile_lets_its_turn_end_and_lea
     with scripted(tmp_path, script, settings=NO_SANDBOX) as command:
         command.extra_env = {"GRAPH_AGENT_DB": url}
         _add(command, "first", "--mode", "bypassPermissions")
+        _add(command, "second")
         worker = command.start("worker")
         until(lambda: len(command.server.requests) == 2)
-        _add(command, "second")
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE graph_agent.schema_version SET version = version + 1")
             code = worker.wait(timeout=40)
