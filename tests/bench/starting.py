@@ -68,7 +68,7 @@ def _enter_s(ground: Ground, seconds: float) -> float:
     """From Enter on the first message to its request; the rest of the chat loads meanwhile."""
     folder = ground.fresh("enter")
     with FakeOpenAI([TXT("hello")]) as server:
-        program = PtyProgram(["-m", "graph_agent", "chat"], folder, home_of(folder, server))
+        program = PtyProgram(["-m", "graph_agent", "chat"], folder, home_of(folder, server), is_cold=True)
         program.sees("> ")
         program.types_at_once("hi")
         time.sleep(seconds)
