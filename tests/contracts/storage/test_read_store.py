@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.reader import read_database
+from graph_agent.app.reader import read_database, suggest_checkpoints, suggest_threads
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Answer, Outcome, Question, Scope
 from graph_agent.storage import open_blobs, thread_lock
@@ -46,6 +46,21 @@ async def test_a_thread_that_waits_is_shown_with_its_line_its_calls_and_its_ques
     assert [question["value"] for question in inspection.state.interrupts] == [
         {"ids": ["call-1-z", "call-1-y", "call-1-x"]}
     ]
+
+
+async def test_the_ids_that_completion_offers_are_those_that_begin_or_end_with_what_was_typed(
+    database: Database,
+) -> None:
+    await play_turn(compile_graph(CheckpointSaver(database)), "t", "please look", answer=False)
+    path = database.path
+    [thread] = suggest_threads(path, "", 100)
+    newest = next(suggest_checkpoints(path, "", 100))
+
+    assert (thread.thread_id, thread.title, thread.is_idle) == ("t", "please look", False)
+    for known, suggest in ((thread.thread_id, suggest_threads), (newest.checkpoint_id, suggest_checkpoints)):
+        for typed in (known, known[:1], known[-1:]):
+            assert known in [found[0] for found in suggest(path, typed, 1_000_000_000)]
+        assert list(suggest(path, f"{known}-", 100)) == []
 
 
 async def test_an_answer_in_the_table_ends_the_waiting(database: Database) -> None:
