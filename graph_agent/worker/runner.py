@@ -68,7 +68,8 @@ class WorkerOptions:
 class _Running:
     work: "asyncio.Task[None]"
     session: "Session | None" = None
-    is_cancelled: bool = False
+    stopping: "asyncio.Task[TurnResult] | None" = None
+    """Stops its turn, because the task was cancelled, or has ended elsewhere."""
 
 
 class Worker:
@@ -223,13 +224,12 @@ class Worker:
         running = {
             task_id: one
             for task_id, one in self._running.items()
-            if one.session is not None and not one.is_cancelled
+            if one.session is not None and one.stopping is None
         }
         for task_id in await tasks.ended(list(running)) if running else ():
             one = running[task_id]
             if one.session is not None:  # It may have been closed meanwhile.
-                one.is_cancelled = True
-                await one.session.stop()
+                one.stopping = asyncio.create_task(one.session.stop())
 
     def _has_free_slot(self) -> bool:
         return len(self._running) < self._options.slots
@@ -299,6 +299,9 @@ class Worker:
                 result = await run_until_question(session, lambda: self._is_ending, is_retry=is_retry)
         finally:
             one.session = None
+            if one.stopping is not None:
+                # It uses the session until its end. It fails where the turn did, as when the lease is lost.
+                await asyncio.gather(one.stopping, return_exceptions=True)
             await session.close()
         if result is not None:
             await self._record_result(task, result, tasks)

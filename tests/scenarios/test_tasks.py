@@ -16,8 +16,11 @@ import psycopg
 import pytest
 
 from graph_agent.config.paths import database_path
+from graph_agent.session.session import Session
+from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.thread_lock import write_lease
 from graph_agent.worker.runner import Worker, WorkerOptions
+from graph_agent.worker.tasks import cancel_task
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT
 from tests.fakes.postgres_server import PostgresServer
 from tests.scenarios.command import NO_SANDBOX, Command, Scripted, scripted, until
@@ -248,6 +251,33 @@ def test_cancelling_a_running_task_stops_its_turn(tmp_path: Path) -> None:
         worker.wait(timeout=20)
 
         assert _statuses(command) == {"go": "cancelled"}
+
+
+def test_a_worker_survives_a_turn_that_ends_while_it_is_being_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, said = Session.stop, list[str]()
+
+    async def stop_late(session: Session) -> TurnResult:
+        await asyncio.sleep(1)
+        return await stop(session)
+
+    async def work(command: Scripted, task: dict[str, Any]) -> None:
+        working = asyncio.create_task(Worker(database, WorkerOptions(until_idle=True), said.append).run())
+        await asyncio.to_thread(until, lambda: bool(command.server.requests))
+        await cancel_task(database, task["task_id"])
+        await working
+
+    monkeypatch.setattr(Session, "stop", stop_late)
+    with scripted(tmp_path, [DELAY(0.8, TXT("done"))]) as command:
+        task = _add(command, "go")
+        database = database_path(command.env)
+        for name, value in command.env.items():
+            monkeypatch.setenv(name, value)
+        asyncio.run(work(command, task))
+
+        assert _statuses(command) == {"go": "cancelled"}
+    assert "another worker continues it" in said[-1]
 
 
 def test_a_task_waits_for_its_time_and_a_repeated_one_is_queued_again_as_it_starts(tmp_path: Path) -> None:
