@@ -172,8 +172,8 @@ def _with_coverage(proposal: Proposal, facts: CallFacts, settings: PolicySetting
 
 
 def _what_may_change(text: ShellText) -> str:
-    """Sentences about what the same words may do another time, each after a blank."""
-    sentences = dict.fromkeys(one for simple in text.commands if (one := _what_may_change_by(simple.words)))
+    """Sentences about what the same words may do another time, each preceded by a space."""
+    sentences = dict.fromkeys(one for simple in text.commands if (one := _what_may_change_in(simple.words)))
     return "".join(f" {one}" for one in sentences)
 
 
@@ -277,23 +277,23 @@ def _enumerated(names: Iterable[str]) -> str:
 # What a rule for exactly the words of a command leaves open
 
 _MAX_DEPTH = 8
-_FROM_INPUT = "{} takes its code from its input, or may do so: a rule for these words would allow any code."
+_FROM_INPUT = "{} takes, or may take, its code from its input: a rule for these words would allow any code."
 _ARGUMENTS_FROM_INPUT = "{} takes arguments from its input: a rule for these words would allow any of them."
-_FINDS = "What {} finds may change: a rule for these words would allow it to do this to any other file."
+_FINDS = "What {} finds may change: a rule for these words would allow the same for any other file."
 _COMPUTED = "What {} runs is computed when it runs: a rule for these words would allow more than was shown."
 _ELSEWHERE = "{} runs its command as another user, on another machine or in a container: no rule is saved for that."
 _APPENDS_INPUT = frozenset(("parallel", "xargs"))
 _READS_INPUT = frozenset(("R", "at", "batch", "ghci", "irb", "jshell"))
 """Programs that take code from their input whatever their arguments are."""
 _INTERACTIVE = frozenset(("-", "asyncio", "code", "pdb", "repl"))
-"""Arguments with which an interpreter does so."""
+"""Arguments with which an interpreter takes code from its input."""
 _INPUT_FILE = re.compile(r"/dev/(?:stdin|fd/.*|tty)|/proc/.*/fd/.*")
 _EXPANSION = re.compile(r"[$`*?\[~<>]")
 """What may let the same shell code run something else another time."""
 _SHELL_CODE = re.compile(r"-[a-zA-Z]*c")
 _SHELL_FLAG = re.compile(r"-[abefhklmnptuvxBCEHPT]+|--(?:login|noprofile|norc|posix|verbose)")
-_OTHER_CODE = re.compile(r"-[A-Za-z]*[ce]|--(?:eval|print|command)(?:=.*)?")
-_OTHER_FLAG = re.compile(
+_LANGUAGE_CODE = re.compile(r"-[A-Za-z]*[ce]|--(?:eval|print|command)(?:=.*)?")
+_LANGUAGE_FLAG = re.compile(
     r"-[uBsSObqvwxpnl]+|-[pn]i|--[\w-]+=.*|--(?:test|watch|enable-source-maps|expose-gc|no-[\w-]+|experimental-[\w-]+)"
 )
 """Options of interpreters without a value in the next word, so that the first operand after them is a script."""
@@ -314,7 +314,7 @@ def _exact_objection(words: Sequence[str], depth: int = 0) -> str:
     row = program_named(name)
     code = list(_shell_code(row, own))
     reasons = (
-        (row.runs_any and _hands_on(row), _ELSEWHERE),
+        (row.runs_any and _runs_elsewhere(row), _ELSEWHERE),
         (row.runs_any and row.walks == "always", _FINDS),
         (name in _APPENDS_INPUT, _ARGUMENTS_FROM_INPUT),
         (_may_take_code_from_input(name, row, own[1:]), _FROM_INPUT),
@@ -326,7 +326,8 @@ def _exact_objection(words: Sequence[str], depth: int = 0) -> str:
     return next(filter(None, (_exact_objection(one, depth + 1) for one in inner)), "")
 
 
-def _hands_on(row: Program) -> bool:
+def _runs_elsewhere(row: Program) -> bool:
+    """Whether its command runs as another user, on another machine or in a container."""
     reaches_host = row.effect == "network" and bool(row.code or row.wraps_after)
     return row.effect in ("privilege", "outside") or reaches_host
 
@@ -340,12 +341,12 @@ def _may_take_code_from_input(name: str, row: Program, arguments: tuple[str, ...
     if any(word in _INTERACTIVE or _INPUT_FILE.fullmatch(word) for word in arguments):
         return True
     # The first operand of awk is its code.
-    return not row.only_reads and not _names_code(arguments, is_shell=row.code != "language")
+    return not row.only_reads and not _says_what_runs(arguments, is_shell=row.code != "language")
 
 
-def _names_code(arguments: tuple[str, ...], *, is_shell: bool) -> bool:
+def _says_what_runs(arguments: tuple[str, ...], *, is_shell: bool) -> bool:
     """Whether the arguments certainly hold code, or name a script or a module."""
-    flag, gives_code = (_SHELL_FLAG, _SHELL_CODE) if is_shell else (_OTHER_FLAG, _OTHER_CODE)
+    flag, gives_code = (_SHELL_FLAG, _SHELL_CODE) if is_shell else (_LANGUAGE_FLAG, _LANGUAGE_CODE)
     for at, word in enumerate(arguments):
         if gives_code.fullmatch(word) or (not is_shell and word == "-m"):
             return "=" in word or (at + 1 < len(arguments) and not arguments[at + 1].startswith("-"))
@@ -366,7 +367,7 @@ def _wrapped_exactly(row: Program, own: tuple[str, ...]) -> tuple[tuple[str, ...
 
 
 def _wrapped(row: Program, own: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """What a wrapper runs; every end of its words where it is not certain where the command begins."""
+    """What a wrapper runs: where it is not certain where the command begins, all that it may be."""
     inner = _wrapped_exactly(row, own)
     if inner is not None:
         yield from inner
@@ -374,14 +375,14 @@ def _wrapped(row: Program, own: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield from (own[at:] for at in range(1, len(own)))
 
 
-def _what_may_change_by(words: Sequence[str]) -> str:
+def _what_may_change_in(words: Sequence[str]) -> str:
     """What the same words may do another time, as a sentence; empty where they say all that is known."""
     own = without_assignments(tuple(words))
     if not own or only_reads(own):
         return ""
     row = read_command(own).row
     if inner := _wrapped_exactly(row, own):
-        return _what_may_change_by(inner[0])
+        return _what_may_change_in(inner[0])
     name = basename(own[0])
     if source := _source(row, own):
         return f"What {'it' if source == own[0] else name} then does is in {source}, which may change."

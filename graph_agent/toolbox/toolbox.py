@@ -45,9 +45,9 @@ MCP_PREFIX = "mcp__"
 _NOT_STARTED = failure(
     ToolErrorType.EXECUTION, "The tool failed before it began, and nothing was done; see the log."
 )
-_BEFORE_CALL = (ControlFlow, LeaseLost, StorageError)
-"""While a call is prepared, a database that cannot be reached ends the turn, which can be resumed: the model would
-otherwise be told that the tool failed, and nobody would be asked about the call."""
+_ENDS_TURN = (ControlFlow, LeaseLost, StorageError)
+"""What ends the turn while a call is prepared; it can be resumed. If a database that cannot be reached counted as a
+failure of the tool, the model would be told so, and nobody would be asked about the call."""
 _SEARCH = ToolSearchTool.name
 _MIN_CHARS = 1_000
 """The output that every result may have, however many calls the message has."""
@@ -107,7 +107,7 @@ class GraphToolbox:
         )
         key = CallKey(scope.thread_id, call_id, attempt) if call_id else None
         prepared = self._preparation.prepare(tool, arguments, scope, key)
-        call = await await_or_default(prepared, failed, reraise=_BEFORE_CALL)
+        call = await await_or_default(prepared, failed, reraise=_ENDS_TURN)
         if call.verdict == "unusable" and tool in self._registry.deferred():
             return replace(call, reason=f"{call.reason} Call tool_search with its name to see its arguments.")
         return call
@@ -121,7 +121,7 @@ class GraphToolbox:
             return Proposal(objection=self._explain_missing(tool_name))
         failed = Proposal(objection=f"{tool.name} failed while a rule was suggested; see the log.")
         proposed = self._preparation.propose(tool, arguments, scope, effect)
-        return await await_or_default(proposed, failed, reraise=_BEFORE_CALL)
+        return await await_or_default(proposed, failed, reraise=_ENDS_TURN)
 
     async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """See the port."""
@@ -133,7 +133,7 @@ class GraphToolbox:
         if call.get("kind") == "readonly" if is_third_party else tool.is_read_only(call["arguments"]):
             return None
         permitted = self._preparation.permit(tool, call, scope)
-        permit = await await_or_default(permitted, _NOT_STARTED, reraise=_BEFORE_CALL)
+        permit = await await_or_default(permitted, _NOT_STARTED, reraise=_ENDS_TURN)
         if isinstance(permit, ToolResult):
             return None
         predict = partial(predict_effect, tool, call["arguments"], permit.context)
@@ -239,15 +239,14 @@ async def await_or_default(
 ) -> T:
     """The result, or the default if the tool has a bug, whose traceback is logged.
 
-    An exception of `reraise` passes, also if it is the cause of another: tools see a failure of the storage as an
-    OSError.
+    An exception of `reraise` passes, also as a cause: tools see a failure of the storage as an OSError.
     """
     try:
         return await work
     except Exception as error:  # noqa: BLE001 - the one boundary between a tool's bugs and planning or recovery
         for one in (error, error.__cause__):
             if isinstance(one, reraise):
-                raise one from None
+                raise one from one.__cause__
         _log.exception("a tool failed outside of its execution")
         return default
 

@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from graph_agent.errors import StorageError
@@ -25,48 +25,14 @@ _MAX_FILES = 20
 _MENTION = re.compile(r"(?<![^\s(\[{])@(?:\"([^\"\n]+)\"|([^\s\"'`<>|]+))")
 _RANGE = re.compile(r"(.+?)(?::(\d+)(?:-(\d+))?|#L?(\d+)(?:-L?(\d+))?)")
 _PUNCTUATION = ".,;:!?)]}"
-_FILE_SUFFIXES = frozenset(
-    (
-        *(
-            "c",
-            "cfg",
-            "cpp",
-            "cs",
-            "css",
-            "csv",
-            "go",
-            "h",
-            "html",
-            "ini",
-            "ipynb",
-            "java",
-            "jpeg",
-            "jpg",
-            "js",
-            "json",
-        ),
-        *(
-            "jsx",
-            "kt",
-            "lock",
-            "log",
-            "md",
-            "mjs",
-            "pdf",
-            "php",
-            "png",
-            "py",
-            "rb",
-            "rs",
-            "rst",
-            "sh",
-            "sql",
-            "svg",
-        ),
-        *("swift", "tex", "toml", "ts", "tsx", "txt", "vue", "xml", "yaml", "yml"),
-    )
+_FILE_NAME = re.compile(
+    r".+\.(?:"
+    r"c|cfg|cpp|cs|css|csv|go|h|html|ini|ipynb|java|jpeg|jpg|js|json|jsx|kt|lock|log|md|mjs|pdf|php"
+    r"|png|py|rb|rs|rst|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml"
+    r")",
+    re.IGNORECASE,
 )
-"""A word behind an @ that ends like this clearly means a file."""
+"""A word behind an @ that ends like this is more likely a file than a person, a package or a decorator."""
 
 
 class _Mention(NamedTuple):
@@ -118,7 +84,7 @@ class FileMentions:
                     found[mention._replace(is_folder=path.is_dir())] = None
                     break
             else:
-                if quoted or "/" in bare or _is_file_name(bare.rstrip(_PUNCTUATION)):
+                if quoted or "/" in bare or _FILE_NAME.fullmatch(bare.rstrip(_PUNCTUATION)):
                     notes.append(f"@{quoted or bare.rstrip(_PUNCTUATION)} matches no file; it is sent as text")
         if len(found) > _MAX_FILES:
             notes.append(f"only the first {_MAX_FILES} of {len(found)} files are attached")
@@ -145,11 +111,6 @@ class FileMentions:
         call: Any = {"call_id": "", "tool_name": tool, "arguments": plan.arguments, "paths": list(plan.paths)}
         outcome = await self.toolbox.run(call, scope)
         return outcome if outcome.status == "success" else outcome.error or outcome.output
-
-
-def _is_file_name(text: str) -> bool:
-    """Whether a word behind an @ is more likely a file than a person, a package or a decorator."""
-    return PurePath(text).suffix[1:].lower() in _FILE_SUFFIXES
 
 
 def _readings(quoted: str, bare: str) -> Iterator[_Mention]:

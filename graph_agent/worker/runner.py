@@ -27,7 +27,7 @@ from graph_agent.storage.sqlite.tasks import Task, TaskTable
 from graph_agent.storage.sqlite.threads import Store, open_store
 from graph_agent.wording import format_count
 from graph_agent.worker.tasks import is_answered, short_id
-from graph_agent.worker.worktrees import Waiting, check_out, create_worktree, report_once
+from graph_agent.worker.worktrees import OnWait, check_out, create_worktree, report_once
 
 if TYPE_CHECKING:
     from graph_agent.inspect import ThreadSummary
@@ -316,7 +316,7 @@ class Worker:
         folder = Path(row.workspace if row is not None else task.workspace)
         if task.branch and (row is None or row.workspace == task.workspace):
             try:
-                folder = await asyncio.to_thread(_make_worktree, task, folder, self._while_waiting(task))
+                folder = await asyncio.to_thread(_make_worktree, task, folder, self._on_wait(task))
             except (OSError, UnicodeError) as error:
                 raise UsageError(f"The worktree of the task cannot be made: {error}") from error
             if task.repository:
@@ -326,7 +326,7 @@ class Worker:
             raise AgentError(f"The folder {str(folder)!r} of the task does not exist on this machine.")
         return folder
 
-    def _while_waiting(self, task: Task) -> Waiting:
+    def _on_wait(self, task: Task) -> OnWait:
         """Reports what a checkout waits for; raises StorageError once the worker is stopped."""
         report = report_once(lambda reason: self._report(f"{short_id(task.task_id)}  {reason}"))
 
@@ -391,13 +391,13 @@ class Worker:
         self._remove_finished()
 
 
-def _make_worktree(task: Task, folder: Path, waiting: Waiting) -> Path:
+def _make_worktree(task: Task, folder: Path, on_wait: OnWait) -> Path:
     """The worktree of the task: of the repository that it names, or else of the one that the folder is in."""
     if task.repository:
         return check_out(
-            task.repository, task.revision, task.branch, data_dir(os.environ) / "repositories", waiting
+            task.repository, task.revision, task.branch, data_dir(os.environ) / "repositories", on_wait
         )
-    return create_worktree(folder, task.branch, trust_file(os.environ), waiting)
+    return create_worktree(folder, task.branch, trust_file(os.environ), on_wait)
 
 
 def _can_run(thread: "ThreadSummary | None") -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from graph_agent.inspect import ThreadSummary
 
 __all__ = [
-    "Waiting",
+    "OnWait",
     "Worktree",
     "branch_for",
     "check_out",
@@ -54,7 +54,7 @@ _FETCH_S = 1800
 _LOCK_S = 2400
 """How long a repository is waited for: longer than a fetch takes."""
 _SHORT_S = 0.5
-"""What takes longer is reported."""
+"""Any wait longer than this is reported."""
 _POLL_S = 0.1
 _END_S = 2.0
 """How long git gets to remove its own lock files when it is stopped."""
@@ -75,19 +75,19 @@ _FORCED = ("--force", "--force")
 _FILTER_OFF = {"clean": "", "smudge": "", "process": "", "required": "false"}
 
 
-Waiting = Callable[[str], None]
-"""Called again and again, with the reason, while git or another process takes long; what it raises ends that."""
+OnWait = Callable[[str], None]
+"""Called repeatedly, with the reason, while git or another process takes long; an exception it raises ends that."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Hold:
-    """A repository that this process holds, for the calls of git that change it."""
+class _HeldRepository:
+    """A repository that no other process of graph-agent changes until this one releases it."""
 
-    lock: int | None
-    """The descriptor of its lock; None where the file system has none."""
+    descriptor: int | None
+    """Of the file or folder that is locked; None where the file system has no locks."""
     name: str
     """Its folder or address."""
-    waiting: Waiting
+    on_wait: OnWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Worktree:
     """Commits that are on no other branch."""
 
 
-def report_once(report: Callable[[str], None]) -> Waiting:
+def report_once(report: Callable[[str], None]) -> OnWait:
     """Reports each reason once."""
     reported: set[str] = set()
 
@@ -198,7 +198,7 @@ def _secret_in_address() -> UsageError:
     )
 
 
-def check_out(url: str, revision: str, branch: str, folder: Path, waiting: Waiting) -> Path:
+def check_out(url: str, revision: str, branch: str, folder: Path, on_wait: OnWait) -> Path:
     """The worktree of the branch, which is created at a revision of the repository: a branch, a tag or a commit.
 
     Repository and worktree are in the folder. A worktree that is there already is left as it is; one that is half
@@ -209,17 +209,17 @@ def check_out(url: str, revision: str, branch: str, folder: Path, waiting: Waiti
             holds it for too long.
     """
     place = folder / hashlib.sha256(url.encode()).hexdigest()[:16]
-    with _held_folder(place, url, waiting) as hold:
+    with _hold_folder(place, url, on_wait) as held:
         place = place.resolve()  # As git names it.
         root, target = place / "repository", place / branch.removeprefix(_PREFIX)
         make_private_folder(root)
         _remove_left_locks(root / ".git", branch)
         # Also where there is one: git may have been killed while it made it.
-        _git_or_refuse(root, "init", "--quiet", hold=hold)
+        _git_or_refuse(root, "init", "--quiet", held=held)
         known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
         if known and not _is_half_made(known):
             return target
-        fetched = _run_git(root, *_FETCH, url, *_FETCHED, seconds=_FETCH_S, hold=hold)
+        fetched = _run_git(root, *_FETCH, url, *_FETCHED, seconds=_FETCH_S, held=held)
         if fetched.returncode:
             if _git(root, "for-each-ref", "--count=1") == "":  # Nothing was ever fetched.
                 shutil.rmtree(root)
@@ -233,24 +233,24 @@ def check_out(url: str, revision: str, branch: str, folder: Path, waiting: Waiti
             shutil.rmtree(target)
         if known:
             # Git refuses to move a branch that it believes to be checked out.
-            _git_or_refuse(root, "worktree", "remove", *_FORCED, str(target), hold=hold)
-        _git_or_refuse(root, "worktree", "add", "--quiet", "-B", branch, str(target), commit, hold=hold)
+            _git_or_refuse(root, "worktree", "remove", *_FORCED, str(target), held=held)
+        _git_or_refuse(root, "worktree", "add", "--quiet", "-B", branch, str(target), commit, held=held)
     return target
 
 
 @contextmanager
-def _held_folder(place: Path, url: str, waiting: Waiting) -> Iterator[_Hold]:
-    """Make the folder of a repository and hold it; see `_held`."""
+def _hold_folder(place: Path, url: str, on_wait: OnWait) -> Iterator[_HeldRepository]:
+    """Make the folder of a repository and hold it; see `_hold`."""
     while True:
         make_private_folder(place)
         try:
             descriptor = open_private_file(place / "lock")
         except FileNotFoundError:
             continue
-        with _held(descriptor, url, waiting) as hold:
+        with _hold(descriptor, url, on_wait) as held:
             # A repository that cannot be fetched is removed, and its lock with it.
             if _is_at(place / "lock", descriptor):
-                yield hold
+                yield held
                 return
 
 
@@ -263,18 +263,19 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 @contextmanager
-def _held_repository(root: Path, waiting: Waiting) -> Iterator[_Hold]:
-    """Hold a repository of the user, in which no file is made for it; see `_held`."""
+def _hold_repository(root: Path, on_wait: OnWait) -> Iterator[_HeldRepository]:
+    """Hold a repository of the user, without making a file in it; see `_hold`."""
     common = root / _text(_git_or_refuse(root, "rev-parse", "--git-common-dir"))
-    with _held(os.open(common, os.O_RDONLY | os.O_CLOEXEC), str(root), waiting) as hold:
-        yield hold
+    with _hold(os.open(common, os.O_RDONLY | os.O_CLOEXEC), str(root), on_wait) as held:
+        yield held
 
 
 @contextmanager
-def _held(descriptor: int, name: str, waiting: Waiting) -> Iterator[_Hold]:
-    """Hold the kernel's lock on what is open here, and close it.
+def _hold(descriptor: int, name: str, on_wait: OnWait) -> Iterator[_HeldRepository]:
+    """Hold the kernel's lock on an open file or folder, and close that at the end.
 
-    The processes that git starts hold it too: it is free once the last of them has ended.
+    Every git that is started meanwhile inherits the lock: it is free once the last of them has ended, so that a git
+    that outlived its worker is waited for, too.
 
     Raises:
         UsageError: another process holds it for too long.
@@ -289,15 +290,15 @@ def _held(descriptor: int, name: str, waiting: Waiting) -> Iterator[_Hold]:
                     "`ps` whether a git there hangs, end it, and try again."
                 )
             if passed > _SHORT_S:
-                waiting(f"Waiting until another process has ended its work on the repository {name}")
+                on_wait(f"Waiting until another process has ended its work on the repository {name}")
             time.sleep(_POLL_S)
-        yield _Hold(descriptor if is_locked else None, name, waiting)
+        yield _HeldRepository(descriptor if is_locked else None, name, on_wait)
     finally:
         os.close(descriptor)
 
 
 def _try_lock(descriptor: int) -> bool | None:
-    """Whether it is locked for this process now; None if the file system cannot lock it, as NFS no folder."""
+    """Whether this process has locked it now; None if the file system cannot, as NFS cannot lock folders."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -334,7 +335,7 @@ def _commit(root: Path, revision: str) -> str | None:
     return next((commit for commit in found if commit is not None), None)
 
 
-def create_worktree(folder: Path, branch: str, trust: TrustFile | None, waiting: Waiting) -> Path:
+def create_worktree(folder: Path, branch: str, trust: TrustFile | None, on_wait: OnWait) -> Path:
     """The same folder in the worktree of the branch, which is created if it does not exist.
 
     Raises:
@@ -345,7 +346,7 @@ def create_worktree(folder: Path, branch: str, trust: TrustFile | None, waiting:
     name = branch.removeprefix(_PREFIX)
     target = root.parent / f"{root.name}-worktrees" / name
     inside = target / folder.resolve().relative_to(root)
-    with _held_repository(root, waiting) as hold:
+    with _hold_repository(root, on_wait) as held:
         known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
         if known.get("branch") == f"refs/heads/{branch}" and not _is_half_made(known):
             return inside
@@ -355,7 +356,7 @@ def create_worktree(folder: Path, branch: str, trust: TrustFile | None, waiting:
         exists = _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
         start = [str(target), branch] if exists else ["-b", branch, str(target), "HEAD"]
         forced = _FORCED if _is_half_made(known) else ()
-        _git_or_refuse(root, "worktree", "add", "--quiet", *forced, *start, hold=hold)
+        _git_or_refuse(root, "worktree", "add", "--quiet", *forced, *start, held=held)
     answer = trust.answer_for(folder.resolve()) if trust is not None else None
     if trust is not None and answer is not None:
         trust.answer(inside, answer)
@@ -372,7 +373,7 @@ def list_worktrees(folder: Path) -> list[Worktree]:
 
 
 def remove_worktree(
-    folder: Path, name: str, database: Path, trust: TrustFile | None, waiting: Waiting
+    folder: Path, name: str, database: Path, trust: TrustFile | None, on_wait: OnWait
 ) -> tuple[Worktree, bool]:
     """Remove a worktree, and its branch unless it has commits of its own. Returns whether the branch is gone.
 
@@ -382,7 +383,7 @@ def remove_worktree(
             refuses, or another process holds the repository for too long.
     """
     root = _repository_of(folder)
-    with _held_repository(root, waiting) as hold:
+    with _hold_repository(root, on_wait) as held:
         one = _find(_parse(root), name)
         is_half_made = any(_is_half_made(entry) for entry in _entries(root) if entry["worktree"] == str(one.path))
         if one.changed_files and not is_half_made:
@@ -393,7 +394,7 @@ def remove_worktree(
         if not is_half_made:
             _refuse_while_in_use(one, database)
         forced = _FORCED if is_half_made else ()
-        _git_or_refuse(root, "worktree", "remove", *forced, str(one.path), off=_own_filters(root), hold=hold)
+        _git_or_refuse(root, "worktree", "remove", *forced, str(one.path), off=_own_filters(root), held=held)
         is_gone = one.commits == 0 and _git(root, "branch", "--quiet", "-D", one.branch) is not None
     for known in trust.folders() if trust is not None else ():
         if trust is not None and Path(known).is_relative_to(one.path):
@@ -402,9 +403,9 @@ def remove_worktree(
 
 
 def remove_unused_worktree(
-    folder: Path, inside: Path, database: Path, trust: TrustFile | None, waiting: Waiting
+    folder: Path, inside: Path, database: Path, trust: TrustFile | None, on_wait: OnWait
 ) -> Worktree | None:
-    """Remove the worktree that a folder is inside, and its branch, if it is as it was made and has no thread.
+    """Remove the worktree that a folder is inside, and its branch, if it is unchanged and no thread works in it.
 
     Returns what was removed.
 
@@ -415,7 +416,7 @@ def remove_unused_worktree(
         if inside.is_relative_to(one.path) and not one.commits and not one.changed_files:
             if _threads_in(one, database):
                 return None
-            return remove_worktree(folder, one.branch, database, trust, waiting)[0]
+            return remove_worktree(folder, one.branch, database, trust, on_wait)[0]
     return None
 
 
@@ -495,8 +496,10 @@ def _own_filters(root: Path) -> list[str]:
     return sorted({key.rpartition(".")[0] for key in keys})
 
 
-def _git_or_refuse(folder: Path, *arguments: str, off: Sequence[str] = (), hold: _Hold | None = None) -> bytes:
-    done = _run_git(folder, *arguments, off=off, hold=hold)
+def _git_or_refuse(
+    folder: Path, *arguments: str, off: Sequence[str] = (), held: _HeldRepository | None = None
+) -> bytes:
+    done = _run_git(folder, *arguments, off=off, held=held)
     if done.returncode:
         raise UsageError(f"git {arguments[0]} {arguments[1]} failed: {_reason(done)}")
     return done.stdout
@@ -521,7 +524,7 @@ def _run_git(
     *arguments: str,
     off: Sequence[str] = (),
     seconds: int = _GIT_S,
-    hold: _Hold | None = None,
+    held: _HeldRepository | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run git; the filters in `off` start nothing. Ctrl-C does not reach it: a worktree is not left half made.
 
@@ -544,17 +547,17 @@ def _run_git(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            pass_fds=() if hold is None or hold.lock is None else (hold.lock,),
+            pass_fds=() if held is None or held.descriptor is None else (held.descriptor,),
         ) as process:
-            return _communicate(process, seconds, hold)
+            return _communicate(process, seconds, held)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git could not be run in {str(folder)!r}: {error}") from error
 
 
 def _communicate(
-    process: "subprocess.Popen[bytes]", seconds: int, hold: _Hold | None
+    process: "subprocess.Popen[bytes]", seconds: int, held: _HeldRepository | None
 ) -> "subprocess.CompletedProcess[bytes]":
-    """What a process printed once it has ended; if that takes too long or is no longer wanted, it is stopped."""
+    """What the process printed, once it has ended; it is stopped if it takes too long or `on_wait` raises."""
     until = time.monotonic() + seconds
     try:
         while True:
@@ -563,8 +566,8 @@ def _communicate(
             except subprocess.TimeoutExpired as expired:
                 if time.monotonic() >= until:
                     raise subprocess.TimeoutExpired(expired.cmd, seconds) from None
-                if hold is not None:
-                    hold.waiting(f"Waiting for git, which works on the repository {hold.name}")
+                if held is not None:
+                    held.on_wait(f"Waiting for git, which works on the repository {held.name}")
             else:
                 return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
     finally:

@@ -123,10 +123,11 @@ OwnWorktree = Annotated[
     bool, Option("--worktree", help="Work in a new git worktree and branch (new threads only).")
 ]
 PipedInput = Annotated[bool, Option("--piped-input", hidden=True, help="Add what is piped in to the prompt.")]
-_HEADLESS = {"awaits_servers": True, "notify_after": 0}
 KeepStopped = Annotated[
     bool, Option("--keep-stopped", hidden=True, help="Without a prompt, do not restart a turn that was stopped.")
 ]
+
+_HEADLESS = {"awaits_servers": True, "notify_after": 0}
 
 
 def chat(
@@ -235,7 +236,7 @@ def run(
         files, resumed = {"add_dirs": add_dir, "attached": image}, _resumed_id(resume, continues)
         target = _resolve(flags | _HEADLESS, files, workspace=workspace, thread=thread, resume=resumed)
         options = {"output": output.value, "timeout_seconds": timeout, "keeps_stopped": keep_stopped}
-        options["reads_lines"] = reads_lines = input_format is InputFormat.stream
+        reads_lines = options["reads_lines"] = input_format is InputFormat.stream
         given = _read_prompt(prompt, target, trust, piped_input, is_optional=reads_lines)
         if submit:
             return _submit(target, given, resolve_database(db), worktree, as_json=output is not Output.text)
@@ -274,10 +275,10 @@ def _remove_unused_worktree(folder: Path, inside: Path, db: str | None) -> None:
     from graph_agent.errors import AgentError
     from graph_agent.worker.worktrees import remove_unused_worktree, report_once
 
-    waiting = report_once(print_progress)
+    on_wait = report_once(print_progress)
     # If it cannot be removed now, `worktrees list` shows it.
     with suppress(AgentError, OSError):
-        one = remove_unused_worktree(folder, inside, resolve_database(db), trust_file(os.environ), waiting)
+        one = remove_unused_worktree(folder, inside, resolve_database(db), trust_file(os.environ), on_wait)
         if one is not None:
             print_progress(f"Removed the worktree {one.path} and its branch: nothing was done there.")
 
@@ -432,8 +433,8 @@ def _flags(
     notify: str | None,
 ) -> dict[str, object]:
     chosen = "bypassPermissions" if skip_permissions else mode
-    choices = {"model": model, "effort": effort, "mode": chosen}
-    return {**choices, "db": db, "no_stream": no_stream, "notify": notify}
+    given = {"model": model, "effort": effort, "mode": chosen, "db": db}
+    return {**given, "no_stream": no_stream, "notify": notify}
 
 
 def _resumed_id(resume: str | None, continues: bool) -> str | None:

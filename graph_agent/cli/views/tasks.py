@@ -345,9 +345,9 @@ def remove_worktree(database: Path, workspace: str, name: str, *, as_json: bool)
     from graph_agent.config.trust import trust_file
     from graph_agent.worker import worktrees
 
-    waiting = worktrees.report_once(print_progress)
+    on_wait = worktrees.report_once(print_progress)
     folder = Path(workspace).expanduser()
-    one, is_gone = worktrees.remove_worktree(folder, name, database, trust_file(os.environ), waiting)
+    one, is_gone = worktrees.remove_worktree(folder, name, database, trust_file(os.environ), on_wait)
     own = format_count(one.commits, "commit")
     end = (
         f" and its branch {one.branch}."

@@ -157,7 +157,7 @@ def test_git_looks_at_the_folder_and_not_where_variables_or_the_repository_point
 
 
 class Stopped(Exception):
-    """Whoever waited does not wait any longer."""
+    """The wait was ended."""
 
 
 def stop_waiting(reason: str) -> None:
@@ -219,7 +219,7 @@ def test_a_repository_that_cannot_be_fetched_leaves_nothing(repository: Path, tm
     assert (place / "one" / "a.txt").read_text() == "a\n"
 
 
-def test_a_git_that_takes_long_is_stopped_with_whoever_waits_for_it(tmp_path: Path) -> None:
+def test_a_git_that_takes_long_is_stopped_when_the_wait_for_it_is_ended(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"git://127.0.0.1:{silent.getsockname()[1]}/x"
         with pytest.raises(Stopped, match=f"Waiting for git, which works on the repository {address}"):
@@ -235,7 +235,7 @@ def test_a_git_that_takes_long_is_stopped_with_whoever_waits_for_it(tmp_path: Pa
 @pytest.mark.parametrize(
     ("happened", "is_removed"),
     [
-        (Path.exists, True),
+        (lambda _: None, True),
         (lambda path: (path / "new").touch(), False),
         (lambda path: git(path, "commit", "-q", "--allow-empty", "-m", "own"), False),
     ],
