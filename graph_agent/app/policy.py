@@ -71,7 +71,7 @@ async def check_policy(
 ) -> Report:
     """Evaluate a call that a new thread makes in this workspace under these settings and permissions.
 
-    A text stands for the only argument that the tool requires, such as the command of bash.
+    Text is the value of the only argument that the tool requires, such as the command of bash.
     Permissions of single threads only tell where else it would pass. For a tool of a server, the server is asked.
 
     Raises:
@@ -105,14 +105,16 @@ async def check_policy(
 
 
 def _named_argument(tool: str, text: str, registry: ToolRegistry) -> dict[str, Any]:
-    """The arguments of a call whose only required one is this text.
+    """The arguments of a call, of which this text is the only one that is required.
 
     Raises:
         UsageError: the tool requires none, or several.
     """
     name = resolve_tool_name(tool, registry.names())
     found = registry.get(name) if name else None
-    required = declared_parameters(found.args_schema).get("required", ()) if found else ("",)
+    if found is None:
+        return {}  # The check of the call reports an unknown tool.
+    required = declared_parameters(found.args_schema).get("required", ())
     if len(required) != 1:
         needs = f"requires {', '.join(required)}" if required else "requires no argument"
         raise UsageError(f"{name} {needs}. Give its arguments as one JSON object.")

@@ -1,7 +1,7 @@
 """What reads threads without running them: the database reader, the ids that completion offers, and the graph with
 the place of a thread in it.
 
-Importing it loads little, since ids are completed while somebody waits with a finger on a key.
+Importing it loads little, since a user who has pressed Tab waits for it.
 """
 
 import re
@@ -78,17 +78,17 @@ _CHECKPOINTS = """SELECT checkpoint_id, (SELECT title FROM threads t WHERE t.thr
 
 
 class SuggestedThread(NamedTuple):
-    """A thread in short."""
+    """What completion shows of a thread."""
 
     thread_id: str
     title: str
     updated_at: str
     is_idle: bool
-    """Whether it waits for nothing but a message; a sub-agent that nobody needs any more counts as not idle."""
+    """Whether it waits only for a message; False for a sub-agent that was abandoned."""
 
 
 class SuggestedCheckpoint(NamedTuple):
-    """A checkpoint and its thread; of copies that forks have, the one of the first thread by id."""
+    """A checkpoint and its thread: where forks have copies of it, the first thread by id."""
 
     checkpoint_id: str
     title: str
@@ -109,7 +109,12 @@ def suggest_threads(database: Path, typed: str, most: int) -> Iterator[Suggested
 
 
 def suggest_checkpoints(database: Path, typed: str, most: int) -> Iterator[SuggestedCheckpoint]:
-    """The newest checkpoints of all threads whose ids begin or end with what was typed. Raises as above."""
+    """The newest checkpoints of all threads whose ids begin or end with what was typed.
+
+    Raises:
+        NothingYet: there is no database.
+        StorageError: it cannot be read.
+    """
     with closing(open_read_connection(database)) as source:
         for checkpoint_id, title, thread_id in source.stream(_CHECKPOINTS, _typed(typed, most)):
             yield SuggestedCheckpoint(str(checkpoint_id), str(title or ""), str(thread_id))

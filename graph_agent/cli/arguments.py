@@ -144,7 +144,7 @@ def expand_arguments(arguments: Sequence[str]) -> list[str]:
 
 def _run_arguments(line: _Line) -> list[str]:
     if not line.words:
-        # A line without a command and a prompt does not ask for a turn that was stopped.
+        # Without a prompt, `-c` and `-r` do not ask to restart a turn that the user has stopped.
         return [*line.options, "-" if line.is_printing or is_piped_input() else "--keep-stopped"]
     is_piped = line.is_printing and line.words != ["-"]
     return [*line.options, *(["--piped-input"] if is_piped else []), "--", *line.words]

@@ -40,6 +40,7 @@ __all__ = [
 _MAX_IDS = 100
 """Limit on the ids that are offered before anything is typed."""
 _ALL_IDS = 1_000_000_000
+"""More than there can be: a limit that limits nothing, as SQLite and PostgreSQL both take it."""
 
 
 class Value(NamedTuple):
@@ -70,7 +71,8 @@ def complete_id(asked: str, arguments: Sequence[str]) -> str | None:
         arguments: the line as one word, or the words up to the cursor, beginning with the program's name.
 
     Returns:
-        None unless a command is followed at once by its id, or an option by its one.
+        None, for the parser to complete it, unless the last word comes directly after a command or an option that
+        takes an id.
     """
     words = list(arguments)
     if asked == "line":
@@ -90,11 +92,11 @@ _PLAIN_LINE = re.compile(r"[\w ./:@,+=-]*", re.ASCII)
 
 
 def _id_source(before: Sequence[str]) -> "Source | None":
-    """Where the ids come from that may stand behind these words."""
+    """What offers the ids that may follow these words."""
     if argument := ID_ARGUMENTS.get(" ".join(before)):
         return SOURCES[argument]
     *earlier, option = before or [""]
-    # An option before it may need a value, which this word is then; what follows `--` is none.
+    # Behind another option this one may be its value; behind `--` it is none.
     if "--" in earlier or (earlier and earlier[-1].startswith("-")):
         return None
     command = next((name for name in (" ".join(earlier[:2]), *earlier[:1]) if name in ID_OPTIONS), "")
@@ -114,7 +116,7 @@ ID_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "recover": {f"--{name}": name for name in ("retry", "done", "cancel")},
     "approvals list": {"--thread": "thread"},
 }
-"""By command the options that take an id, with the names of their sources. Without a command as for `run`."""
+"""The options of each command that take an id, with the names of their sources; "" is a line without a command."""
 
 ID_ARGUMENTS: Mapping[str, str] = {
     "resume": "identifier",
@@ -134,7 +136,7 @@ ID_ARGUMENTS: Mapping[str, str] = {
 def find_values(source: Source, database: str | None, typed: str) -> list[Value]:
     """The values that begin, else end, with what was typed.
 
-    Nothing is offered of what cannot be read.
+    What cannot be read offers nothing.
 
     Args:
         source: one of `SOURCES`.

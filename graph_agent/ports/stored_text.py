@@ -113,7 +113,7 @@ class Hunk(NamedTuple):
 
     def trimmed(self, context: int) -> Iterator["Hunk"]:
         """The same with at most so many unchanged lines around each change, in pieces where lines are left out."""
-        kept = bytearray(len(self.lines))
+        kept = bytearray(len(self.lines))  # 1 for each line that stays.
         for number, line in enumerate(self.lines):
             if line[:1] != " ":
                 around = slice(max(number - context, 0), number + context + 1)
@@ -123,11 +123,12 @@ class Hunk(NamedTuple):
             old, new = _numbers_after(old, new, self.lines[end:start])
             gap = kept.find(0, start)
             end = gap if gap >= 0 else len(kept)
-            yield (piece := Hunk(old, new, self.lines[start:end]))
-            old, new = _numbers_after(old, new, piece.lines)
+            yield Hunk(old, new, self.lines[start:end])
+            old, new = _numbers_after(old, new, self.lines[start:end])
 
 
 def _numbers_after(old: int, new: int, lines: Sequence[str]) -> tuple[int, int]:
+    """The line numbers, in the old and the new text, behind lines of a diff that begin at these."""
     return old + sum(line[:1] in (" ", "-") for line in lines), new + sum(line[:1] in (" ", "+") for line in lines)
 
 

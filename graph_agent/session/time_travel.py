@@ -352,14 +352,13 @@ async def _activity_on_other_branches(
     child: str, there: ThreadSnapshot, dependencies: SessionDependencies
 ) -> list[_Activity]:
     """What a sub-agent that had ended by the checkpoint did since: nothing, unless a rewind moved it after that."""
-    if await dependencies.head(child) < there.checkpoint_id:
+    if await dependencies.head(child) < there.checkpoint_id:  # Ids of checkpoints sort by time.
         return []
     graph = dependencies.graph.of(child)
     end = await graph.last_before(there.checkpoint_id)
-    # A checkpoint at which it was still working tells that the one at its end was pruned.
-    return (
-        await _activity_since(child, end, replace(dependencies, graph=graph)) if end.exists and end.is_idle else []
-    )
+    if not (end.exists and end.is_idle):  # The checkpoint at its end was pruned.
+        return []
+    return await _activity_since(child, end, replace(dependencies, graph=graph))
 
 
 async def _was_working(child: str, thread_id: str, call_id: str, there: ThreadSnapshot, journal: Journal) -> bool:

@@ -144,7 +144,7 @@ class InputQueue:
         return [*queued, *(line for line in self._early if not is_command(line))]
 
     async def count(self, session: "Session") -> None:
-        """Count what waits, also what earlier runs and other processes queued."""
+        """Count what waits, including what earlier runs and other processes have queued."""
         with contextlib.suppress(AgentError):  # Whatever needs the storage reports it.
             self.waiting = len(await session.queued()) + sum(isinstance(entry, str) for entry in self._entries)
 

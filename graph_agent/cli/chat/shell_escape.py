@@ -30,8 +30,8 @@ _DRAIN_S = 0.2
 """How long output is read after the command has ended: a background process may hold it open."""
 _GRACE_S = 2.0
 _TICK_S = 0.1
-_NAMED = 30
-"""Columns of the status line that name the command."""
+_NAME_COLUMNS = 30
+"""How much of the status line the command takes."""
 
 
 class UserPrograms:
@@ -149,14 +149,14 @@ class UserPrograms:
 
     @contextlib.asynccontextmanager
     async def _status(self, line: str) -> AsyncIterator[None]:
-        """The status line names what runs meanwhile."""
+        """Show a status line that names the command while it runs."""
 
         async def tick() -> None:
             while True:
                 await asyncio.sleep(_TICK_S)
                 self._display.tick()
 
-        self._display.begin(activity=truncate(f"$ {' '.join(escape(line).split())}", _NAMED))
+        self._display.begin(activity=truncate(f"$ {' '.join(escape(line).split())}", _NAME_COLUMNS))
         ticking = asyncio.create_task(tick())
         try:
             yield

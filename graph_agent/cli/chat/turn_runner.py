@@ -98,8 +98,8 @@ class TurnRunner:
         """The checkpoint at which the last turn ended."""
         self._usage: Mapping[str, Any] = {}
         """What the thread has used until now."""
-        self._is_counted = False
-        """Whether no queued message was sent since they were counted."""
+        self._is_queue_counted = False
+        """False from when the turn takes a queued message until they are counted again."""
 
     def load(self) -> dict[str, str]:
         """How full the `context` is, and the `cost` of the thread; without what is not known."""
@@ -121,7 +121,7 @@ class TurnRunner:
             case ModelMessage(usage=usage):
                 self._usage = add_usage(self._usage, usage)
             case MessageAdded():
-                self._is_counted = False
+                self._is_queue_counted = False
         self._terminal.show(lambda: self._display(number, event))
 
     async def run(self, session: "Session", work: Coroutine[Any, Any, _Result]) -> _Result:
@@ -130,7 +130,7 @@ class TurnRunner:
         stopping: list[asyncio.Task[TurnResult]] = []
         entering: list[asyncio.Task[None]] = []
         showing: list[asyncio.Task[None]] = []
-        self.has_new_input = self.had_input = self._is_counted = False
+        self.has_new_input = self.had_input = self._is_queue_counted = False
         display = self._display
 
         def enter(line: str, is_urgent: bool) -> bool:
@@ -172,15 +172,15 @@ class TurnRunner:
         return running.result()
 
     def _status_parts(self, session: "Session") -> list[str]:
-        """What the status line says during a turn, beside what runs and for how long."""
+        """What the status line says during a turn, besides what runs and for how long."""
         chosen: Sequence[str] = self.status_items or ("context", "cost", "mode", "model")
         queued = f"{self.input_queue.waiting} queued" if self.input_queue.waiting else ""
         background = format_background(session.background_count)
         return [self._terminal.vi_mark, queued, background, *_chosen_parts(session, "", self.load(), chosen)]
 
     async def _tick(self, session: "Session") -> None:
-        if not self._is_counted:
-            self._is_counted = True
+        if not self._is_queue_counted:
+            self._is_queue_counted = True
             await self.input_queue.count(session)
         self._display.tick()
 

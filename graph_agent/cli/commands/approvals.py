@@ -231,7 +231,7 @@ def revoke_permission_command(
 def check_policy_command(
     tool: Annotated[str, Argument(metavar="TOOL", help="Tool name or alias.")],
     arguments: Annotated[
-        str, Argument(metavar="ARGUMENTS", help="One JSON object, or the only required one: a command, a path.")
+        str, Argument(metavar="ARGUMENTS", help="A JSON object, or just the value if one argument is required.")
     ],
     mode: _Mode = None,
     workspace: _Workspace = None,

@@ -88,7 +88,7 @@ class TurnDisplay:
         self._status: Callable[[], Sequence[str]] | None = None
         """What the status line says of the turn, the least important last; None while no turn runs."""
         self._activity = ""
-        """What the status line names instead of what the model does."""
+        """What the status line names where no model is at work."""
         self._since = 0.0
         self._is_offline = False
         """The offline model repeats the output of its calls in its answer."""
@@ -142,7 +142,7 @@ class TurnDisplay:
                 self._show_call(event)
 
     def begin(self, status: Callable[[], Sequence[str]] = tuple, activity: str = "") -> None:
-        """A turn begins, or something else that is named here: ticks draw a status line until `finish`.
+        """A turn begins, or what `activity` names: ticks draw a status line until `finish`.
 
         What ends before the first tick, such as a look for queued messages, shows none.
         """
@@ -307,7 +307,7 @@ class TurnDisplay:
         if reason:
             ending.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))
         shown = safe_text(label)
-        if end.word == "stopped":  # Who has stopped it knows what it is, and wants to read how far it came.
+        if end.word == "stopped":  # The user who stopped it knows the command, and wants to read how far it got.
             shown.truncate(max(_SHORTEST_LABEL, self.width - 2 - ending.cell_len), overflow="ellipsis")
         line = Text.assemble((f"{mark} ", style), shown, ending)
         is_one_line = line.cell_len <= self.width

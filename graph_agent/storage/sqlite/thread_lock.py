@@ -47,7 +47,8 @@ _RETRIES_WHILE_ALIVE = 5
 _RETRY_S = 0.02
 """The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
 _ENDING_S, _ENDING_RETRY_S = 10.0, 0.1
-"""How long a holder is waited for that is about to release the thread: its command has seconds to end."""
+"""How long to wait, and how often to try, while the holder is about to release the thread: a command that it stops
+gets seconds to end."""
 
 
 def write_lease(connection: Connection, thread_id: str, owner_token: str, since: str) -> None:
@@ -178,7 +179,7 @@ class FlockThreadLock:
         )
 
     async def _wait_for_end(self, thread_id: str, lock: Path, process: str) -> bool:
-        """Wait for a holder that is about to release the thread; whether the lock was taken."""
+        """If the holder is about to release the thread, wait for that; returns whether the lock was taken."""
         is_ending = await asyncio.to_thread(lambda: _ENDING_MARK in lock.read_bytes())
         if is_ending:
             self._on_wait(f"Thread {thread_id} is still open in a session that is ending ({process}). Waiting …")
