@@ -8,14 +8,14 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from posixpath import basename
+from posixpath import basename, normpath
 from typing import Literal, NamedTuple
 
 from policy.chain import evaluate
 from policy.facts import CallFacts, PolicySettings
 from policy.matching import command_folders, unclear_reason
 from policy.rules import Grant, InvalidRule, Rule, denied_rules, granted_rules, parse_rule
-from policy.shell.arguments import offered_prefix, only_reads, read_command
+from policy.shell.arguments import dangerous_options, offered_prefix, only_reads, read_command
 from policy.shell.commands import guess_commands, without_assignments, wrapped_commands
 from policy.shell.program_table import program_named, subcommand_named
 from policy.shell.programs import Program, WrapperSyntax
@@ -171,12 +171,6 @@ def _with_coverage(proposal: Proposal, facts: CallFacts, settings: PolicySetting
     return proposal._replace(coverage=COVERAGE[kind].format(tool=facts.tool, place=place, rest=rest))
 
 
-def _what_may_change(text: ShellText) -> str:
-    """Sentences about what the same words may do another time, each preceded by a space."""
-    sentences = dict.fromkeys(one for simple in text.commands if (one := _what_may_change_in(simple.words)))
-    return "".join(f" {one}" for one in sentences)
-
-
 def _objection(
     rules: Sequence[str], folders: _Folders, prefixes: Sequence[str], facts: CallFacts, settings: PolicySettings
 ) -> str:
@@ -277,35 +271,75 @@ def _enumerated(names: Iterable[str]) -> str:
 # What a rule for exactly the words of a command leaves open
 
 _MAX_DEPTH = 8
-_FROM_INPUT = "{} takes, or may take, its code from its input: a rule for these words would allow any code."
+_FROM_INPUT = "{} takes its code from its input, or may do so: a rule for these words would allow any code."
 _ARGUMENTS_FROM_INPUT = "{} takes arguments from its input: a rule for these words would allow any of them."
-_FINDS = "What {} finds may change: a rule for these words would allow the same for any other file."
+_FINDS = "What {} finds may change: a rule for these words would allow it to do this to any other file."
 _COMPUTED = "What {} runs is computed when it runs: a rule for these words would allow more than was shown."
 _ELSEWHERE = "{} runs its command as another user, on another machine or in a container: no rule is saved for that."
 _APPENDS_INPUT = frozenset(("parallel", "xargs"))
-_READS_INPUT = frozenset(("R", "at", "batch", "ghci", "irb", "jshell"))
+_READS_INPUT = frozenset(("R", "at", "batch", "erl", "ghci", "iex", "irb", "jshell", "pry", "sbcl", "swipl"))
 """Programs that take code from their input whatever their arguments are."""
+_OPENS_SHELL = frozenset(("chroot", "newgrp", "nix-shell", "nsenter", "screen", "setarch", "sg", "tmux"))
+"""Programs that start a shell, which reads its input, unless a command follows, which their words may not tell."""
+_OPENS_SHELL_ALONE = frozenset(("fakeroot", "linux32", "linux64", "unshare"))
+"""The same, but a first word that is no option is the command."""
+_SHELL_COMMANDS = frozenset(("develop", "shell"))
+"""Commands of package managers that do the same: `poetry shell`, `nix develop`."""
+_PACKAGE_RUNNERS = frozenset(("npm", "npx", "pnpm", "yarn"))
+_OTHER_LANGUAGES = frozenset(
+    (
+        *("bpython", "clj", "clojure", "coffee", "elvish", "guile", "ipython", "kotlin", "ocaml", "octave"),
+        *("ptpython", "racket", "runghc", "scala", "swift", "ts-node", "tsx", "utop", "xonsh"),
+    )
+)
+"""Interpreters that the table of programs does not know: without a script they read their input."""
 _INTERACTIVE = frozenset(("-", "asyncio", "code", "pdb", "repl"))
-"""Arguments with which an interpreter takes code from its input."""
-_INPUT_FILE = re.compile(r"/dev/(?:stdin|fd/.*|tty)|/proc/.*/fd/.*")
+"""Arguments with which an interpreter does so."""
+_INTERACTIVE_MODULES = frozenset(("IPython", "bpython", "idlelib", "ptpython", "sqlite3", "xonsh"))
+_INPUT_FILE = re.compile(r"(?:.*[/=])?(?:dev/(?:stdin|fd/.*|tty.*|pts/.*)|proc/.*/fd/.*)|-[a-zA-Z]-|--[\w-]+=-")
 _EXPANSION = re.compile(r"[$`*?\[~<>]")
 """What may let the same shell code run something else another time."""
 _SHELL_CODE = re.compile(r"-[a-zA-Z]*c")
-_SHELL_FLAG = re.compile(r"-[abefhklmnptuvxBCEHPT]+|--(?:login|noprofile|norc|posix|verbose)")
-_LANGUAGE_CODE = re.compile(r"-[A-Za-z]*[ce]|--(?:eval|print|command)(?:=.*)?")
-_LANGUAGE_FLAG = re.compile(
-    r"-[uBsSObqvwxpnl]+|-[pn]i|--[\w-]+=.*|--(?:test|watch|enable-source-maps|expose-gc|no-[\w-]+|experimental-[\w-]+)"
+_SPLIT_WORDS = re.compile(r"-[a-zA-Z0-9]*S.+|--s.*=.*")
+"""The option of env whose value is a command, with the value."""
+
+# Of each interpreter: options without a value in the next word, and options whose value is its code. Any other
+# option may take what looks like a script for its value, or make the program read its input as well.
+_SHELL_OPTIONS = (
+    re.compile(r"-[abefhklmnptuvxBCEHPT]+|--(?:login|noprofile|norc|posix|verbose)"),
+    re.compile(r"-[abefhiklmnptuvxBCEHPT]*c"),
 )
-"""Options of interpreters without a value in the next word, so that the first operand after them is a script."""
+_NO_FLAG = r"(?!)"
+_NODE = r"--(?:test|watch|enable-source-maps|expose-gc|no-[\w-]+|experimental-[\w-]+|(?!interactive)[\w-]+=.*)"
+_NODE_CODE = r"-e|-pe?|--(?:eval|print)(?:=.*)?"
+_OPTIONS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    names: (re.compile(flags), re.compile(code))
+    for names, flags, code in (
+        ("python pypy", r"-[bBEIOPqsSuvx]+", r"-[bBEIOPqsSuvx]*c|-m"),
+        ("perl", r"-[alnpsStTuUwWX]+|-[pn]i", r"-[alnpsStTuUwWX]*[eE]"),
+        ("ruby", r"-[alnpsSwW]+|-[pn]i", r"-[alnpsSwW]*e"),
+        ("node nodejs bun", _NODE, _NODE_CODE),
+        ("deno", r"-q|--[\w-]+=.*", _NO_FLAG),
+        ("julia", r"-q|--(?:color|project|startup-file|threads)=.*", r"-[eE]|--(?:eval|print)(?:=.*)?"),
+        ("lua luajit", r"-[vE]", "-e"),
+        ("php", r"-[nq]", "-r"),
+        ("Rscript", r"--(?:vanilla|no-[\w-]+)", "-e"),
+        ("groovy osascript", _NO_FLAG, "-e"),
+        ("fish nu", _NO_FLAG, r"-c|--commands?(?:=.*)?"),
+        ("csh tcsh powershell pwsh", _NO_FLAG, "-c"),
+    )
+}
+_NO_OPTIONS = (re.compile(_NO_FLAG), re.compile(_NO_FLAG))
+_REST_IS_FOR_CODE = re.compile(r"-\w*[cm]")
+"""Behind the value of this option all words are for the code."""
 
 
 def _exact_objection(words: Sequence[str], depth: int = 0) -> str:
     """Why no rule for exactly these words should be stored, as a sentence; empty if one may be.
 
     The words of `python3 x.py` say which file runs, so a person can agree to them knowing that the file may change;
-    those of `python3` alone say nothing, because its code is in its input, which no rule sees. A command is taken
-    to say what it runs only if it does so in every reading of its options. Whether the shell computes anything in
-    the words is not asked here.
+    those of `python3` alone say nothing, because its code is in its input, which no rule sees. Whether the shell
+    computes anything in the words is not asked here.
     """
     own = without_assignments(tuple(words))
     if not own or only_reads(own):
@@ -314,11 +348,12 @@ def _exact_objection(words: Sequence[str], depth: int = 0) -> str:
     row = program_named(name)
     code = list(_shell_code(row, own))
     reasons = (
-        (row.runs_any and _runs_elsewhere(row), _ELSEWHERE),
+        (row.runs_any and _hands_on(row), _ELSEWHERE),
         (row.runs_any and row.walks == "always", _FINDS),
         (name in _APPENDS_INPUT, _ARGUMENTS_FROM_INPUT),
         (_may_take_code_from_input(name, row, own[1:]), _FROM_INPUT),
         (depth >= _MAX_DEPTH or any(map(_EXPANSION.search, code)), _COMPUTED),
+        (name == "env" and any(map(_SPLIT_WORDS.fullmatch, code)), _COMPUTED),
     )
     if reason := next((reason for holds, reason in reasons if holds), ""):
         return reason.format(name)
@@ -326,33 +361,71 @@ def _exact_objection(words: Sequence[str], depth: int = 0) -> str:
     return next(filter(None, (_exact_objection(one, depth + 1) for one in inner)), "")
 
 
-def _runs_elsewhere(row: Program) -> bool:
-    """Whether its command runs as another user, on another machine or in a container."""
+def _hands_on(row: Program) -> bool:
     reaches_host = row.effect == "network" and bool(row.code or row.wraps_after)
     return row.effect in ("privilege", "outside") or reaches_host
 
 
 def _may_take_code_from_input(name: str, row: Program, arguments: tuple[str, ...]) -> bool:
-    """Whether the program may take its code from its input, in any reading of its options."""
-    if name in _READS_INPUT or (row.code == "editor" and row.runs_any and not row.only_reads):
+    """Whether it, or a shell that it starts, may take code from its input, in any reading of its options."""
+    if name in _READS_INPUT or _may_open_shell(name, row, arguments):
         return True
-    if row.code not in ("shell", "stdin", "language"):
+    if row.code == "editor" and row.runs_any:
+        # Only sed is known well enough to tell.
+        return not row.only_reads or "-" in arguments or _computes(name, arguments)
+    names_input = any(word == "-" or _INPUT_FILE.fullmatch(normpath(word)) for word in arguments)
+    if row.effect == "script" and row.code != "stdin":
+        return names_input
+    if not (row.code in ("shell", "stdin", "language") or name in _OTHER_LANGUAGES):
         return False
-    if any(word in _INTERACTIVE or _INPUT_FILE.fullmatch(word) for word in arguments):
+    if any(word in _INTERACTIVE or word.partition(".")[0] in _INTERACTIVE_MODULES for word in arguments):
         return True
     # The first operand of awk is its code.
-    return not row.only_reads and not _says_what_runs(arguments, is_shell=row.code != "language")
+    return names_input or not (row.only_reads or _names_code(arguments, *_options_of(name, row)))
 
 
-def _says_what_runs(arguments: tuple[str, ...], *, is_shell: bool) -> bool:
+def _computes(name: str, arguments: tuple[str, ...]) -> bool:
+    """Whether a script of sed may do more than replace text, such as run its input."""
+    return any(not word.startswith("-") for word in dangerous_options(name, arguments))
+
+
+def _may_open_shell(name: str, row: Program, arguments: tuple[str, ...]) -> bool:
+    """Whether the program may start a shell because its arguments name no command."""
+    if name in _OPENS_SHELL or (name in _OPENS_SHELL_ALONE and (arguments or ("-",))[0].startswith("-")):
+        return True
+    if name == "script":
+        return not any(re.fullmatch(r"-\w*c|--command(=.*)?", word) for word in arguments)
+    if name in _PACKAGE_RUNNERS:
+        given = arguments if name == "npx" else arguments[1:] if arguments[:1] in (("exec",), ("x",)) else ("x",)
+        given = given[1:] if given[:1] in (("-y",), ("--yes",), ("--",)) else given
+        return not given or (given[0].startswith("-") and "--" not in given[:-1])
+    is_manager = row.effect == "script" or name == "nix"
+    return is_manager and bool(row.wraps_after) and not _SHELL_COMMANDS.isdisjoint(arguments[:1])
+
+
+def _options_of(name: str, row: Program) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    bare = name.rstrip("0123456789.")
+    found = next((both for names, both in _OPTIONS.items() if bare in names.split()), None)
+    if found is None:
+        return _SHELL_OPTIONS if row.code in ("shell", "stdin") else _NO_OPTIONS
+    return found
+
+
+def _names_code(arguments: tuple[str, ...], flag: re.Pattern[str], gives_code: re.Pattern[str]) -> bool:
     """Whether the arguments certainly hold code, or name a script or a module."""
-    flag, gives_code = (_SHELL_FLAG, _SHELL_CODE) if is_shell else (_LANGUAGE_FLAG, _LANGUAGE_CODE)
-    for at, word in enumerate(arguments):
-        if gives_code.fullmatch(word) or (not is_shell and word == "-m"):
-            return "=" in word or (at + 1 < len(arguments) and not arguments[at + 1].startswith("-"))
-        if not flag.fullmatch(word):
+    has_code, at = "--test" in arguments, 0
+    while at < len(arguments):
+        word = arguments[at]
+        if gives_code.fullmatch(word):
+            if "=" not in word and (at + 1 == len(arguments) or arguments[at + 1].startswith("-")):
+                return False
+            if _REST_IS_FOR_CODE.fullmatch(word):
+                return True
+            has_code, at = True, at + ("=" not in word)
+        elif not flag.fullmatch(word):
             return not word.startswith(("-", "+"))
-    return "--test" in arguments
+        at += 1
+    return has_code
 
 
 def _shell_code(row: Program, own: tuple[str, ...]) -> Iterator[str]:
@@ -367,7 +440,7 @@ def _wrapped_exactly(row: Program, own: tuple[str, ...]) -> tuple[tuple[str, ...
 
 
 def _wrapped(row: Program, own: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """What a wrapper runs: where it is not certain where the command begins, all that it may be."""
+    """What a wrapper runs; every end of its words where it is not certain where the command begins."""
     inner = _wrapped_exactly(row, own)
     if inner is not None:
         yield from inner
@@ -375,19 +448,28 @@ def _wrapped(row: Program, own: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield from (own[at:] for at in range(1, len(own)))
 
 
-def _what_may_change_in(words: Sequence[str]) -> str:
+def _what_may_change(text: ShellText) -> str:
+    """Sentences about what the same words may do another time, each after a blank."""
+    sentences = dict.fromkeys(one for simple in text.commands if (one := _what_may_change_by(simple.words)))
+    changing = [simple for simple in text.commands if not only_reads(without_assignments(simple.words) or ("",))]
+    if changing and (text.read or any(simple.is_piped or simple.stdin for simple in changing)):
+        sentences["The input may then be different, too."] = None
+    return "".join(f" {one}" for one in sentences)
+
+
+def _what_may_change_by(words: Sequence[str]) -> str:
     """What the same words may do another time, as a sentence; empty where they say all that is known."""
     own = without_assignments(tuple(words))
     if not own or only_reads(own):
         return ""
     row = read_command(own).row
     if inner := _wrapped_exactly(row, own):
-        return _what_may_change_in(inner[0])
+        return _what_may_change_by(inner[0])
     name = basename(own[0])
     if source := _source(row, own):
         return f"What {'it' if source == own[0] else name} then does is in {source}, which may change."
     runs_code = row.code in ("shell", "stdin", "language", "words") or (row.wraps and own[1:])
-    if runs_code or row.effect == "script":
+    if runs_code or row.effect == "script" or name in _OTHER_LANGUAGES:
         return f"What {name} then does also depends on files, which may change."
     return ""
 

@@ -311,6 +311,7 @@ def test_what_is_proposed_covers_the_call_and_no_other_command_line(command: str
 
 _ALSO_DEPENDS = "What {} then does also depends on files, which may change."
 _IS_IN = "What {} then does is in {}, which may change."
+_INPUT = "The input may then be different, too."
 _RERUN = {
     "python3 x.py": _IS_IN.format("python3", "x.py"),
     "/usr/bin/python3.11 ./x.py -v": _IS_IN.format("python3.11", "./x.py"),
@@ -330,6 +331,13 @@ _RERUN = {
     "make": _ALSO_DEPENDS.format("make"),
     "npm test": _ALSO_DEPENDS.format("npm"),
     "./run.sh": "What it then does is in ./run.sh, which may change.",
+    "ts-node x.ts": _ALSO_DEPENDS.format("ts-node"),
+    "fakeroot make": _ALSO_DEPENDS.format("fakeroot"),
+    "script -c 'rm x' y": _ALSO_DEPENDS.format("script"),
+    "perl -ne 1 -e 2 x": _ALSO_DEPENDS.format("perl"),
+    "cat x | python3 y.py": f"{_IS_IN.format('python3', 'y.py')} {_INPUT}",
+    "patch -p1 < x": _INPUT,
+    "tee x <<< y": _INPUT,
 }
 """Commands that run what files say, and what the consent to a rule for exactly them says of that."""
 
@@ -353,10 +361,27 @@ _NEVER = {
         "bash -c", "bash -c bash", "bash -c 'cat | sh'", "timeout 5 sh", "npx -p x bash", "uv run bash",
         "busybox sh", "at now", "sqlite3 x.db .read", "vim x", "git status && sh", "source /dev/fd/3",
         "env -S bash", "mksh",
+        # options that take what looks like a script for their value, or read the input as well
+        "python3 -ic 1", "perl -de 1", "sh -sc ls", "fish -C ls", "lua -l x", "julia -p 4", "julia -ie 1",
+        "tclsh -q x", "tclsh -m x", "php -c x", "node -e 1 -i", "lua -e 1 -i", "osascript -s s", "groovy -l 1",
+        "python3 -m IPython", "python3 -m sqlite3 x",
+        # the input by another name
+        "python3 //dev/stdin", "python3 /dev/./stdin", "python3 ../../dev/stdin", "source //dev/stdin", "make -f -",
+        "make -f-", "make --file=/dev/stdin", "uv run -", "cmake -P -",
+        # what starts a shell where no command follows
+        "npx", "npx -y", "npm exec", "npx -c ls", "script", "script -q x", "unshare -r", "chroot x", "fakeroot",
+        "setarch x86_64", "nix-shell", "poetry shell", "nix develop", "screen", "tmux new",
+        # interpreters without a row in the table
+        "ipython", "ts-node", "npx tsx", "uvx ipython", "swipl x", "iex x",
+        # scripts of sed that may run the input
+        "sed e", "sed 's/a/b/e' x", "sed -i -f - x", "sed -f x.sed y",
     ),
     "arguments from its input": ("xargs rm", "nice xargs rm", "parallel rm"),
     "may change": ("find . -delete", "fd -x rm"),
-    "is computed": ("bash -c 'rm $x'", "sh -c 'rm *'", "eval 'rm $x'", "trap 'rm $x' EXIT", "watch 'ls > x'"),
+    "is computed": (
+        "bash -c 'rm $x'", "sh -c 'rm *'", "eval 'rm $x'", "trap 'rm $x' EXIT", "watch 'ls > x'",
+        "env -Sbash",
+    ),
     "another user": (
         "sudo ls", "A=1 sudo ls", "su -c ls", "git status && sudo ls", "bash -c 'sudo ls'", "ssh host ls",
         "docker run x", "kubectl exec x ls", "systemd-run ls",
