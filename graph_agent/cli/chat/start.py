@@ -52,6 +52,7 @@ _LOADED_LATE = (
     "anyio._backends._asyncio",
     *(f"langchain_core.tracers.{name}" for name in ("context", "run_collector", "stdout")),
 )
+"""Modules that the model library imports inside functions, when it sends its first request."""
 
 
 def open_chat(
@@ -59,13 +60,13 @@ def open_chat(
     message: str | None,
     *,
     db: str | None = None,
-    leave: Callable[[], None] = lambda: None,
+    clean_up: Callable[[], None] = lambda: None,
 ) -> int:
     """Chat until the person leaves; returns the exit code.
 
     Args:
         target: the first thread, or what looks it up while the prompt is shown.
-        leave: called at the end, also after an error.
+        clean_up: called at the end, also after an error.
 
     Raises:
         UsageError: there is no terminal to chat in.
@@ -73,7 +74,7 @@ def open_chat(
     try:
         code, is_loading = _chat_on_terminal(target, message, db)
     finally:
-        leave()
+        clean_up()
     if is_loading:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
@@ -271,9 +272,9 @@ def _build_chat(terminal: Terminal, queue: InputQueue, completer: ChatCompleter,
 
 
 def load_rest() -> None:
-    """Load what libraries import only with the first request, which would wait for it."""
+    """Load what the first request would otherwise wait for."""
     for name in _LOADED_LATE:
-        with contextlib.suppress(ImportError):  # Then it is called something else in this release of the library.
+        with contextlib.suppress(ImportError):  # Another release of the library may not have it.
             importlib.import_module(name)
 
 

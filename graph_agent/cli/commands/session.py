@@ -504,13 +504,13 @@ def _open_chat(
     target: "Target | Callable[[], Target]",
     message: str | None,
     db: str | None,
-    leave: "Callable[[], None]" = lambda: None,
+    clean_up: "Callable[[], None]" = lambda: None,
 ) -> NoReturn:
-    """Chat in a thread that is known, or in one that is looked up behind the prompt; at the end, call `leave`."""
+    """Chat in a thread that is known, or in one that is looked up behind the prompt; then call `clean_up`."""
     from graph_agent.cli.chat.start import open_chat
 
     _restore_ctrl_c()
-    raise typer.Exit(open_chat(target, message, db=db, leave=leave))
+    raise typer.Exit(open_chat(target, message, db=db, clean_up=clean_up))
 
 
 def _restore_ctrl_c() -> None:
