@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "COMMANDS",
+    "OTHER_OPTIONS",
     "SESSION_FLAGS",
     "VALUE_OPTIONS",
     "expand_arguments",
@@ -82,18 +83,19 @@ _OTHER_WORDS = {
 }
 """What other agents call our commands."""
 
-_OTHER_OPTIONS = {
+OTHER_OPTIONS: Mapping[str, str] = {
     "--yolo": "--dangerously-skip-permissions",
     "--dangerously-bypass-approvals-and-sandbox": "--dangerously-skip-permissions",
     "--permission-mode": "--mode",
     "--approval-mode": "--mode",
     "--output-format": "--output",
+    "--json": "--output json",
     "--max-turns": "--max-steps",
     "--session": "--thread",
     "--cd": "--workspace",
     "--prompt": "--print",
 }
-"""What other agents call our options."""
+"""What other agents, or other commands of this program, call our options."""
 
 _SIMILARITY = 0.75
 _SHORTEST_PREFIX = 3
@@ -237,8 +239,8 @@ def find_similar(word: str) -> list[str]:
 
 def find_similar_option(name: str) -> list[str]:
     """Options of a line without a command that the name may be meant as."""
-    if name in _OTHER_OPTIONS:
-        return [_OTHER_OPTIONS[name]]
+    if name in OTHER_OPTIONS:
+        return [OTHER_OPTIONS[name]]
     import difflib  # as above
 
     known = (*VALUE_OPTIONS, *SESSION_FLAGS, *_RESUME, *_PRINT, *_OWN_FLAGS, "--help", "--version")

@@ -3,6 +3,7 @@
 Typer validates every value with pydantic, which takes longer to load than a read-only command takes to run.
 """
 
+import itertools
 import math
 import os
 import re
@@ -20,6 +21,7 @@ from typer._click.shell_completion import CompletionItem, ShellComplete, split_a
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
+from graph_agent.cli.arguments import OTHER_OPTIONS
 from graph_agent.cli.exit_codes import print_early_failure
 from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP, describe_exit_codes, find_examples
 from graph_agent.wording import escape
@@ -79,14 +81,17 @@ class PlainCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as Typer does, and reject empty ids and arguments that are left over."""
+        words = list(itertools.takewhile(lambda word: not word.startswith("-"), args))
         try:
             remaining = super().parse_args(ctx, args)
         except UsageError as error:
             error.ctx = error.ctx or ctx  # The parser leaves it out of some errors.
+            if isinstance(error, NoSuchOption):
+                _explain_option(error, ctx, words)
             raise
         if remaining and not ctx.resilient_parsing:
-            words = ", ".join(map(repr, remaining))
-            ctx.fail(f"Too many arguments: {words}. Put text with spaces in quotes.")
+            extra = ", ".join(map(repr, remaining))
+            ctx.fail(f"Too many arguments: {extra}. Put text with spaces in quotes.")
         for name in () if ctx.resilient_parsing else _ID_PARAMETERS:
             if ctx.params.get(name) == "" and ctx.get_parameter_source(name).name == "COMMANDLINE":
                 raise BadParameter("An ID is empty; is a variable unset? Give an ID, or leave the argument out.")
@@ -214,11 +219,26 @@ def _describe_error(error: UsageError) -> str:
     return escape("\n".join(lines), multiline=True)
 
 
+def _explain_option(error: NoSuchOption, context: Any, words: Sequence[str]) -> None:
+    """Say what an unknown option probably was, given the words before it."""
+    meant = OTHER_OPTIONS.get(error.option_name, "")
+    if meant and _has_option(context, meant.split()[0]):
+        error.possibilities = [meant]
+    arguments = [one for one in context.command.get_params(context) if one.param_type_name == "argument"]
+    if arguments and len(words) >= len(arguments) and not error.possibilities:
+        error.message = f"Unknown option {error.option_name}. If it belongs to the text, put the text in quotes."
+
+
+def _has_option(context: Any, name: str) -> bool:
+    return any(name in one.opts for one in context.command.get_params(context))
+
+
 def _known_options(context: Any) -> str:
     """The options of a command, where none resembles what was typed; a group lists its commands likewise."""
     if context is None or not isinstance(context.command, PlainCommand):
         return ""
-    names = [max(one.opts, key=len) for one in context.command.get_params(context) if isinstance(one, _PlainOption)]
+    shown = [one for one in context.command.get_params(context) if isinstance(one, _PlainOption) and not one.hidden]
+    names = [max(one.opts, key=len) for one in shown]
     return f" Options: {', '.join(name for name in names if name != '--help')}."
 
 

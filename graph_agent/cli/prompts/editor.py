@@ -20,7 +20,7 @@ __all__ = ["EditFailed", "PagerFailed", "edit_arguments", "edit_text", "show_in_
 
 
 _HOW_TO_LEAVE_VI = (
-    "Opening vi: Esc, then :wq and Enter saves; :q! and Enter changes nothing. Set EDITOR to use another editor."
+    "Opening vi: Esc, then :wq and Enter saves; :q! and Enter changes nothing.\r\nSet EDITOR to use another editor."
 )
 _READING_S = 1.5
 """How long the message stays before vi covers it."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from graph_agent.cli.arguments import OTHER_OPTIONS
 from graph_agent.cli.main import app
 from graph_agent.errors import AgentError
 from tests.fakes.parsed_commands import PROGRAM
@@ -106,6 +107,18 @@ def unknown_option_rows() -> Iterator[Row]:
             yield (*path, _typo(name)), (f"Unknown option {_typo(name)}.", "Did you mean --", where)
 
 
+def explained_option_rows() -> Iterator[Row]:
+    """Unknown options whose meaning can be told from the command line."""
+    in_quotes = "If it belongs to the text, put the text in quotes. Options: --"
+    for line in ("policy check bash pytest -x", "run fix -x", "tasks add fix --zzzz"):
+        yield tuple(line.split()), (f"Unknown option {line.split()[-1]}. {in_quotes}",)
+    yield ("run", "fix", "--zzzz"), ("--add-dir, --trust, --db.\n",)  # None that the help hides.
+    for name, meant in OTHER_OPTIONS.items():
+        for line in ("run fix", "-p fix"):
+            if (line, meant) != ("run fix", "--print"):
+                yield (*line.split(), name), (f"Unknown option {name}. Did you mean {meant}?\n",)
+
+
 def unknown_command_rows() -> Iterator[Row]:
     for path, command in GROUPS.items():
         for name in command.commands:
@@ -168,6 +181,7 @@ def _type(words: tuple[str, ...]) -> tuple[int, str, str]:
     [
         (help_rows, 0, 100),
         (unknown_option_rows, 2, 300),
+        (explained_option_rows, 2, 20),
         (unknown_command_rows, 2, 50),
         (missing_rows, 2, 100),
         (bad_value_rows, 2, 80),
