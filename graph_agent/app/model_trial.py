@@ -133,7 +133,7 @@ async def try_model(settings: Settings) -> tuple[ProbeResult, ...]:
     """
     choice, setting = choose_model(settings), settings.model
     if choice.kind != "endpoint":
-        raise UsageError(f"{choice.reason} There is nothing to test.")
+        raise UsageError(f"{choice.reason} There is nothing to test.\n{choice.connect}")
     store = CapabilityStore(capabilities_file(settings.database))
     store.forget_truncation(setting.endpoint, setting.name or "")
     async with _open(settings) as model:

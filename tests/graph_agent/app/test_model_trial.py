@@ -103,7 +103,7 @@ async def test_profiles_are_listed_also_where_the_endpoint_tells_nothing(tmp_pat
     assert listed == Listed(("fast",), ("a", "b"))
     assert (down.profiles, down.models, bool(down.error)) == (("fast",), (), True)
     assert (await list_available_models(settings(tmp_path, None))).error == "no endpoint is configured"
-    with pytest.raises(UsageError, match="nothing to test"):
+    with pytest.raises(UsageError, match=r"nothing to test\.\nTo connect a model: "):
         await try_model(settings(tmp_path, None))
 
 
