@@ -271,9 +271,9 @@ def _enumerated(names: Iterable[str]) -> str:
 # What a rule for exactly the words of a command leaves open
 
 _MAX_DEPTH = 8
-_FROM_INPUT = "{} takes its code from its input, or may do so: a rule for these words would allow any code."
+_FROM_INPUT = "{} takes, or may take, its code from its input: a rule for these words would allow any code."
 _ARGUMENTS_FROM_INPUT = "{} takes arguments from its input: a rule for these words would allow any of them."
-_FINDS = "What {} finds may change: a rule for these words would allow it to do this to any other file."
+_FINDS = "What {} finds may change: a rule for these words would allow the same for any other file."
 _COMPUTED = "What {} runs is computed when it runs: a rule for these words would allow more than was shown."
 _ELSEWHERE = "{} runs its command as another user, on another machine or in a container: no rule is saved for that."
 _APPENDS_INPUT = frozenset(("parallel", "xargs"))
@@ -294,7 +294,7 @@ _OTHER_LANGUAGES = frozenset(
 )
 """Interpreters that the table of programs does not know: without a script they read their input."""
 _INTERACTIVE = frozenset(("-", "asyncio", "code", "pdb", "repl"))
-"""Arguments with which an interpreter does so."""
+"""Arguments with which an interpreter takes code from its input."""
 _INTERACTIVE_MODULES = frozenset(("IPython", "bpython", "idlelib", "ptpython", "sqlite3", "xonsh"))
 _INPUT_FILE = re.compile(r"(?:.*[/=])?(?:dev/(?:stdin|fd/.*|tty.*|pts/.*)|proc/.*/fd/.*)|-[a-zA-Z]-|--[\w-]+=-")
 _EXPANSION = re.compile(r"[$`*?\[~<>]")
@@ -348,7 +348,7 @@ def _exact_objection(words: Sequence[str], depth: int = 0) -> str:
     row = program_named(name)
     code = list(_shell_code(row, own))
     reasons = (
-        (row.runs_any and _hands_on(row), _ELSEWHERE),
+        (row.runs_any and _runs_elsewhere(row), _ELSEWHERE),
         (row.runs_any and row.walks == "always", _FINDS),
         (name in _APPENDS_INPUT, _ARGUMENTS_FROM_INPUT),
         (_may_take_code_from_input(name, row, own[1:]), _FROM_INPUT),
@@ -361,7 +361,8 @@ def _exact_objection(words: Sequence[str], depth: int = 0) -> str:
     return next(filter(None, (_exact_objection(one, depth + 1) for one in inner)), "")
 
 
-def _hands_on(row: Program) -> bool:
+def _runs_elsewhere(row: Program) -> bool:
+    """Whether its command runs as another user, on another machine or in a container."""
     reaches_host = row.effect == "network" and bool(row.code or row.wraps_after)
     return row.effect in ("privilege", "outside") or reaches_host
 
@@ -381,7 +382,7 @@ def _may_take_code_from_input(name: str, row: Program, arguments: tuple[str, ...
     if any(word in _INTERACTIVE or word.partition(".")[0] in _INTERACTIVE_MODULES for word in arguments):
         return True
     # The first operand of awk is its code.
-    return names_input or not (row.only_reads or _names_code(arguments, *_options_of(name, row)))
+    return names_input or not (row.only_reads or _says_what_runs(arguments, *_options_of(name, row)))
 
 
 def _computes(name: str, arguments: tuple[str, ...]) -> bool:
@@ -411,7 +412,7 @@ def _options_of(name: str, row: Program) -> tuple[re.Pattern[str], re.Pattern[st
     return found
 
 
-def _names_code(arguments: tuple[str, ...], flag: re.Pattern[str], gives_code: re.Pattern[str]) -> bool:
+def _says_what_runs(arguments: tuple[str, ...], flag: re.Pattern[str], gives_code: re.Pattern[str]) -> bool:
     """Whether the arguments certainly hold code, or name a script or a module."""
     has_code, at = "--test" in arguments, 0
     while at < len(arguments):
@@ -440,7 +441,7 @@ def _wrapped_exactly(row: Program, own: tuple[str, ...]) -> tuple[tuple[str, ...
 
 
 def _wrapped(row: Program, own: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """What a wrapper runs; every end of its words where it is not certain where the command begins."""
+    """What a wrapper runs: where it is not certain where the command begins, all that it may be."""
     inner = _wrapped_exactly(row, own)
     if inner is not None:
         yield from inner
@@ -449,22 +450,22 @@ def _wrapped(row: Program, own: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _what_may_change(text: ShellText) -> str:
-    """Sentences about what the same words may do another time, each after a blank."""
-    sentences = dict.fromkeys(one for simple in text.commands if (one := _what_may_change_by(simple.words)))
+    """Sentences about what the same words may do another time, each preceded by a space."""
+    sentences = dict.fromkeys(one for simple in text.commands if (one := _what_may_change_in(simple.words)))
     changing = [simple for simple in text.commands if not only_reads(without_assignments(simple.words) or ("",))]
     if changing and (text.read or any(simple.is_piped or simple.stdin for simple in changing)):
         sentences["The input may then be different, too."] = None
     return "".join(f" {one}" for one in sentences)
 
 
-def _what_may_change_by(words: Sequence[str]) -> str:
+def _what_may_change_in(words: Sequence[str]) -> str:
     """What the same words may do another time, as a sentence; empty where they say all that is known."""
     own = without_assignments(tuple(words))
     if not own or only_reads(own):
         return ""
     row = read_command(own).row
     if inner := _wrapped_exactly(row, own):
-        return _what_may_change_by(inner[0])
+        return _what_may_change_in(inner[0])
     name = basename(own[0])
     if source := _source(row, own):
         return f"What {'it' if source == own[0] else name} then does is in {source}, which may change."
