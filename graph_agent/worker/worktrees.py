@@ -414,7 +414,7 @@ def remove_unused_worktree(
     """
     for one in list_worktrees(folder):
         if inside.is_relative_to(one.path) and not one.commits and not one.changed_files:
-            if _threads_in(one, database):
+            if _threads_in(one, database) or _has_ignored_files(one.path):
                 return None
             return remove_worktree(folder, one.branch, database, trust, on_wait)[0]
     return None
@@ -486,6 +486,11 @@ def _counts(root: Path, path: Path, branch: str, filters: Sequence[str]) -> tupl
     others = ["--not", f"--exclude={branch}", "--branches", "--remotes", "--tags"]
     commits = _git(root, "rev-list", "--count", branch, *others)
     return len((status or "").splitlines()), int(commits or 1)
+
+
+def _has_ignored_files(path: Path) -> bool:
+    """Whether there are files that git does not count as changes, such as build results; a new tree has none."""
+    return _git(path, "status", "--porcelain", "--ignored", off=_own_filters(path)) != ""
 
 
 def _own_filters(root: Path) -> list[str]:

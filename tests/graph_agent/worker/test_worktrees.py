@@ -237,12 +237,14 @@ def test_a_git_that_takes_long_is_stopped_when_the_wait_for_it_is_ended(tmp_path
     [
         (lambda _: None, True),
         (lambda path: (path / "new").touch(), False),
+        (lambda path: (path / "ignored.log").touch(), False),
         (lambda path: git(path, "commit", "-q", "--allow-empty", "-m", "own"), False),
     ],
 )
 def test_an_unused_worktree_is_removed_only_as_it_was_made(
     repository: Path, happened: Callable[[Path], object], *, is_removed: bool
 ) -> None:
+    (repository / ".git/info/exclude").write_text("*.log\n")
     path = created(repository, _BRANCH)
     other = created(repository, "graph-agent/other")
     happened(path)
