@@ -9,8 +9,14 @@ from tests.fakes.light_commands import asking, json_of
 from tests.graph_agent.web.pages import HOST, open_pages
 
 _EVERYWHERE = "0.0" + ".0.0"
-_PAGES = ("/", "/threads", "/thread?id=t1", "/state?id=t1", "/calls", "/call?thread=t1&call=call_a", "/files?id=t1")
-_FORMS = ("/answer", "/answers", "/always", "/say", "/stop", "/mode", "/model", "/fork", "/rewind")
+_PAGES = (
+    "/", "/threads", "/thread?id=t1", "/state?id=t1", "/calls", "/call?thread=t1&call=call_a", "/files?id=t1",
+    "/tasks",
+)  # fmt: skip
+_FORMS = (
+    "/answer", "/answers", "/always", "/say", "/stop", "/mode", "/model", "/fork", "/rewind", "/task/cancel",
+    "/task/retry",
+)  # fmt: skip
 
 
 def test_the_first_address_gives_a_cookie_that_other_sites_cannot_send(tmp_path: Path) -> None:
