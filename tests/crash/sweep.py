@@ -111,15 +111,22 @@ def plans_for(kills: int, points: list[tuple[Scene, int]], seed: int) -> Iterato
             left -= 1
 
 
-def sweep(kills: int, seed: int, scenes: tuple[Scene, ...] = SCENES) -> Tally:
-    """Run the trials, several at once, in throw-away folders; a trial that breaks a promise keeps its folder."""
+def sweep(
+    kills: int | None, seed: int, scenes: tuple[Scene, ...] = SCENES, *, most_per_label: int | None = None
+) -> Tally:
+    """Run the trials, several at once, in throw-away folders; a trial that breaks a promise keeps its folder.
+
+    Args:
+        kills: so many are tried, of which some come too late; None for one at each of the points.
+        most_per_label: only so many points of each label, spread over the run; None for all.
+    """
     root = Path(tempfile.mkdtemp(prefix="kill-sweep-"))
     world = World(root / "warm-up")
     world.create()
     warm_up(world, SCENES[0])
     labels = {scene.name: crash_points(scene, root / f"clean-{number}") for number, scene in enumerate(scenes)}
-    points = [(scene, point) for scene in scenes for point in range(1, len(labels[scene.name]) + 1)]
-    trials = list(enumerate(plans_for(kills, points, seed)))
+    points = [(scene, point) for scene in scenes for point in _spread(labels[scene.name], most_per_label)]
+    trials = list(enumerate(plans_for(len(points) if kills is None else kills, points, seed)))
     shards = [_start_shard(trials[shard::_AT_ONCE], root, labels) for shard in range(_AT_ONCE)]
     tally = Tally()
     for child, result in shards:
@@ -130,6 +137,16 @@ def sweep(kills: int, seed: int, scenes: tuple[Scene, ...] = SCENES) -> Tally:
     if not tally.violations:
         shutil.rmtree(root)
     return tally
+
+
+def _spread(labels: list[str], most: int | None) -> list[int]:
+    """The numbers, from 1, of at most so many points of each label: the first, the last, and some between."""
+    if most is None:
+        return list(range(1, len(labels) + 1))
+    places = {label: [number for number, one in enumerate(labels, 1) if one == label] for label in labels}
+    return sorted(
+        {of[round(part * (len(of) - 1) / max(most - 1, 1))] for of in places.values() for part in range(most)}
+    )
 
 
 def _start_shard(
